@@ -214,7 +214,7 @@ model:
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:
-	TSIMPORT_SOURCES=1 $(GO) test . -run TestTheLibraryLoadsTables -count 1
+	TSIMPORT_SOURCES=1 $(GO) test . -run TestLibraryLoadsDatabaseServerTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|RoundTrip' -count 1 -timeout 90m
 
@@ -331,7 +331,7 @@ small:
 
 # The rate controller of a lane in front of 86 limiters and ways to them, in virtual time. WORD picks cells.
 laws:
-	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfALimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
+	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfLimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 
 # Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. Hours.
 constants:

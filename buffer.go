@@ -30,7 +30,8 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and a row besides data. A row has an end and, in its batch, a Done.
+// cellBytes and rowBytes are the memory of a cell and a row besides data. A row has an end here and a Done in its
+// batch.
 const (
 	cellBytes = 56
 	rowBytes  = 16
@@ -97,14 +98,14 @@ func (b *buffer) check(columns []Column) *table.Reason {
 		case seen[k]:
 			return &table.Reason{Column: c.name, Code: table.CodeSameCell, Message: "the row has the primary-key column twice"}
 		case c.dated:
-			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "a primary-key column has no timestamp"}
+			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "a primary-key column cannot have a timestamp"}
 		case c.kind != record.Null && keyKinds[b.key[k].Type] != c.kind:
 			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "the key column is " + b.key[k].Type.String()}
 		}
 		seen[k] = true
 	}
 	if size > mostRowBytes || len(columns) > mostRowColumns {
-		return &table.Reason{Code: table.CodeRowTooLarge, Message: "the row is far larger than a row may be"}
+		return &table.Reason{Code: table.CodeRowTooLarge, Message: "the row far exceeds the maximum row size"}
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/transfer/fromtable"
 )
 
-// CopyRequest describes a copy of a table into another one. Each field means the same as the flag of tsimport copy of
-// the same name. Fields of its parts that do not apply to copies, such as Mode, are refused. See docs/copy.md.
+// CopyRequest describes a copy of a table into another one. Each field means the same as the tsimport copy flag of the
+// same name. Fields that do not apply to copies, such as Mode, are refused. See docs/copy.md.
 type CopyRequest struct {
 	Source Target `json:"source,omitzero"` // instance of the source table
 	From   string `json:"from"`            // name of the source table
@@ -28,7 +28,8 @@ type CopyRequest struct {
 // Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their
 // timestamps, into another table. Calling it again with the same request resumes an unfinished copy.
 //
-// The error is ErrTableMissing if the source, or the target without Create, is missing. Else Copy ends as Load does.
+// The error is ErrTableMissing if the source, or the target without Create, is missing. Otherwise Copy returns the same
+// errors as Load.
 func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	asked := &options.Command{Name: "copy", Scan: r.Scan, Request: Request{
 		Table: r.Table, Target: r.Target, Mapping: r.Mapping, NewTable: r.NewTable,

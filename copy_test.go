@@ -26,7 +26,7 @@ func (w *world) copyOf(t *testing.T) CopyRequest {
 	}
 }
 
-// source makes the table s of so many rows.
+// source creates table s with the given number of rows.
 func (w *world) source(t *testing.T, rows int) {
 	t.Helper()
 	text := "id,n\n"
@@ -39,7 +39,7 @@ func (w *world) source(t *testing.T, rows int) {
 	must(t, err)
 }
 
-func TestImpossibleCopiesAreRefused(t *testing.T) {
+func TestCopyRejectsInvalidRequests(t *testing.T) {
 	w := newWorld(t)
 	r := w.copyOf(t)
 	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) ||
@@ -116,7 +116,7 @@ func TestInterruptedCopyIsResumed(t *testing.T) {
 	conformance.True(t, err == nil && strings.Contains(string(text), `"attempts": 2`), "resumed: %v\n%s", err, text)
 }
 
-// input writes a file of a test.
+// input writes an input file. It returns its path and that of the run folder to use.
 func input(t *testing.T, text string) (file, run string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -150,7 +150,7 @@ func TestLibraryLoadEqualsCommandLoad(t *testing.T) {
 func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
-	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
+	t.Chdir(filepath.Dir(run)) // where runs without RunDir get their folders
 	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}},
 		Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
 	load := func(o Request) (*Summary, error) { return w.load(o, file) }
@@ -203,7 +203,7 @@ func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(load(options)), ErrPermission, "permission")
 }
 
-func TestReturningFilesAreLoadedOnce(t *testing.T) {
+func TestLoadSkipsFilesAlreadyLoaded(t *testing.T) {
 	w := newWorld(t)
 	file, _ := input(t, "id,n\na,1\n")
 	dir := filepath.Dir(file)
@@ -239,7 +239,7 @@ func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	load("reloaded", 2, nil)
 	got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}
 	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
-	// If folders are columns, the same content in another folder makes other rows.
+	// With PathColumns, the same content in another folder yields different rows.
 	for _, day := range []string{"day=1", "day=2"} {
 		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"),
 			[]byte("id\nc\n"), 0o600)))
@@ -259,7 +259,7 @@ func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	}
 }
 
-func TestTheLibraryLoadsTablesOfServers(t *testing.T) {
+func TestLibraryLoadsDatabaseServerTables(t *testing.T) {
 	const made = "CREATE TABLE orders (id bigint PRIMARY KEY, name text)"
 	const filled = "INSERT INTO orders VALUES (1, 'Ada'), (2, NULL), (-3, 'Grace')"
 	load := func(t *testing.T, address string) {

@@ -19,16 +19,16 @@
 //
 // Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their numbers add up to the
 // number of accepted rows. A written row is in the table before its outcome is delivered. One Loader writes the rows of
-// a key in the order in which Put accepted them: the last one stays. Loaders of the same table do not coordinate, nor
-// with commands that load into it: which of their rows stays is undefined, and each counts its own.
+// a key in the order in which Put accepted them: the last one wins. Loaders of the same table do not coordinate with
+// each other or with commands that load into it: which of their rows wins is undefined, and each counts its own.
 //
 // A request without an answer may have been applied. It is sent again, which is harmless for unconditional puts,
 // updates and deletes. No later row of its key is sent until the first attempt can no longer be applied.
 //
 // # Limits and units
 //
-// A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of megabytes; Put blocks while
-// they are full. On disk it writes only a summary in a temporary folder, which Close removes, unless
+// A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of several megabytes; Put
+// blocks while that memory is full. On disk it writes only a summary in a temporary folder, which Close removes, unless
 // LoaderOptions.TempDir names a folder for rows that do not fit in memory. A row has at most 1,024 attribute cells and
 // 4 MiB; a value has at most 1 KiB in a key column and 2 MiB in an attribute. Timestamps are in milliseconds.
 //

@@ -10,9 +10,9 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Errors to test with errors.Is. The error that wraps them has the details.
+// Errors to test for with errors.Is. The error that wraps one has the details.
 var (
-	// ErrClosed: Close was called before.
+	// ErrClosed: Close has been called.
 	ErrClosed = errors.New("the loader is closed")
 	// ErrTableMissing: the table does not exist, and Create is not set.
 	ErrTableMissing = errors.New("the table does not exist")
@@ -42,7 +42,7 @@ func (e *RejectedError) Error() string {
 	if e.First.Column != "" {
 		column = " column " + e.First.Column + ":"
 	}
-	return fmt.Sprintf("%d rows were rejected, the first of them is row %d: %s:%s %s", e.Rows, e.First.Number,
+	return fmt.Sprintf("%d rows were rejected; the first is row %d: %s:%s %s", e.Rows, e.First.Number,
 		e.First.Code, column, e.First.Message)
 }
 

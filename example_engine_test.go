@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/engine/server"
 )
 
-// engine starts an engine in memory. Stop ends it.
+// engine starts an in-memory engine; stop shuts it down.
 func engine() (target tsimport.Target, stop func()) {
 	s, err := server.Open("", server.Options{InMemory: true})
 	if err != nil {

@@ -23,8 +23,8 @@ type Summary struct {
 	Read, Written, Rejected, Superseded int64
 	MaybeApplied                        int64    // rejected rows that may still be in the table
 	ConditionFailed                     int64    // rows not written because the stored row did not meet When
-	Archived                            int64    // rows that AgePolicy put into files
-	Unfinished                          int64    // after an error; in a dry run, all rows that would have been written
+	Archived                            int64    // rows archived to files by AgePolicy
+	Unfinished                          int64    // rows without an outcome, or that a dry run would have written
 	RunDir                              string   // its summary.json has more details
 	RejectsFiles                        []string // files of rejected records; the last one has the reasons
 	BadInputs                           []BadInput
@@ -34,8 +34,8 @@ type Summary struct {
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
 type BadInput struct{ Name, Reason string }
 
-// ErrTooManyBad: more than one input, and more than a tenth of all, are bad. The others were loaded.
-var ErrTooManyBad = errors.New("so many inputs are bad that the request or the place may be wrong")
+// ErrTooManyBad: more than one input, and more than a tenth of all inputs, are bad. The others were loaded.
+var ErrTooManyBad = errors.New("so many inputs are bad that the request or the input location may be wrong")
 
 func badInputs(bad []keep.BadInput) (all []BadInput) {
 	for _, b := range bad {
@@ -54,12 +54,12 @@ var ErrErrorLimit = errors.New("too many rejected rows")
 // and s3 addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table.
 // Calling it again with the same request resumes an unfinished load.
 //
-// When ctx ends the load stops at once. The summary is nil if the load could not begin. Rejected records do not fail
-// the load up to MaxErrors; the summary counts them. With OnlyNew the summary is empty if no input is new.
+// When ctx ends, the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors rejected
+// records do not fail the load; the summary counts them. With OnlyNew, the summary is empty if no input is new.
 func Load(ctx context.Context, r Request) (*Summary, error) {
 	for option, given := range map[string]bool{"verify": r.Verify, "retry-rejects": r.RetryRejects != ""} {
 		if given {
-			return nil, usagef("--%s is for the command", option)
+			return nil, usagef("--%s: only the command has it; leave it out", option)
 		}
 	}
 	cfg, err := options.Config(&r)

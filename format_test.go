@@ -28,8 +28,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// avro is a new format: uncompressed Avro files with records of plain types and unions. Beside this value, a format
-// needs its place in reader.Formats and its line in the pages.
+// avro is a new format: uncompressed Avro files with records of plain types and unions. Besides this value, a format
+// needs an entry in reader.Formats and a line in the docs.
 var avro = &reader.RowFormat{
 	Name:   "avro",
 	Begins: func(head []byte) bool { return bytes.HasPrefix(head, []byte(avroMagic)) },
@@ -38,19 +38,19 @@ var avro = &reader.RowFormat{
 
 const (
 	avroMagic = "Obj\x01"
-	avroHead  = 1 << 20 // bytes, which the schema must fit into
+	avroHead  = 1 << 20 // bytes that the schema must fit into
 	avroSync  = 16
 )
 
 // avroFile is an open file.
 type avroFile struct {
 	in      reader.RowInput
-	columns [][]string // the types of each
+	columns [][]string // types of each column
 	rows    reader.RowFile
 	data    []avroBlock
 }
 
-// avroBlock is where the records of a block are in the file.
+// avroBlock is the place of a block's records in the file.
 type avroBlock struct{ at, bytes int64 }
 
 func openAvro(in reader.RowInput) (*reader.RowFile, error) {
@@ -190,7 +190,7 @@ var avroTypes = map[string]func(*avroBytes) record.Datum{
 	"bytes":  func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Binary, Bytes: c.take(c.long())} },
 }
 
-// avroBytes are read from their beginning. What they lack is a panic, which avroPanics makes an error of.
+// avroBytes is consumed from the front. Reading past its end panics; avroPanics turns that into an error.
 type avroBytes []byte
 
 type avroError struct{ error }
@@ -222,7 +222,7 @@ func (c *avroBytes) take(n int64) []byte {
 	return taken
 }
 
-// avroRows are a file of blocks of records with an id, a number or none, and text.
+// avroRows returns a file of blocks whose records have an id, an optional number and text.
 func avroRows(codec string, blocks, each int) []byte {
 	text := func(b []byte, s string) []byte { return append(binary.AppendVarint(b, int64(len(s))), s...) }
 	b := binary.AppendVarint([]byte(avroMagic), 2)
@@ -261,7 +261,7 @@ func TestNewFormatIsResumedAndReordered(t *testing.T) {
 	})
 }
 
-func TestNewFormatNeedsItsRoomAndOneLine(t *testing.T) {
+func TestNewFormatNeedsOnePackageAndOneLine(t *testing.T) {
 	addAvro(t)
 	for name, tt := range map[string]struct {
 		file []byte
@@ -300,8 +300,8 @@ func TestNewFormatNeedsItsRoomAndOneLine(t *testing.T) {
 	}
 }
 
-// squares is the room of a new kind of source: a table of the whole numbers from 1 on and their squares. It is server,
-// session and its snapshot.
+// squares is a new kind of source: a table of the integers from 1 and their squares. It is the server, the session and
+// its snapshot.
 type squares struct {
 	sqltable.Server
 	rows int
@@ -348,7 +348,7 @@ func (p *squaresPage) Values() [][]byte {
 }
 func (*squaresPage) Close() error { return nil }
 
-func TestNewSchemeNeedsItsRoomAndOneLine(t *testing.T) {
+func TestNewSchemeNeedsOnePackageAndOneLine(t *testing.T) {
 	defer func(before []open.Scheme) { open.Schemes = before }(open.Schemes)
 	open.Schemes = append(open.Schemes, open.Scheme{Begins: "squares:", Database: open.Database{Table: openSquares}})
 

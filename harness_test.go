@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// settle is how long the Loaders of tests wait after a lost answer; requests are applied late within half of it.
+// settle is how long Loaders wait after a lost answer in tests; late requests are applied within half of it.
 const settle = 200 * time.Millisecond
 
 // world is an embedded store in memory, with faults.
@@ -31,7 +31,7 @@ var must = conformance.Must
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir()) // what a Loader leaves there, a test finds
+	t.Setenv("TMPDIR", t.TempDir()) // so that leftovers of a Loader are found
 	w := &world{t: t, plan: &faults.Plan{Within: settle / 2}}
 	var err error
 	w.Server, err = server.Open("", server.Options{InMemory: true, Faults: w.plan})
@@ -51,7 +51,7 @@ func (w *world) target() Target {
 	}
 }
 
-// options make the table t with the string key id.
+// loaderOptions returns options that create table t with the string key id.
 func loaderOptions() LoaderOptions {
 	return LoaderOptions{Create: true, PK: []string{"id:string"}, Settle: settle, RetryFor: time.Minute}
 }
@@ -75,7 +75,7 @@ func (w *world) balanced(c Counts) {
 	conformance.Equal(w.t, c.Accepted, c.Written+c.Superseded+c.Rejected+c.Unfinished, "the counts do not add up: %+v", c)
 }
 
-// rows reads table t: by key, its cells as name=type value@timestamp if several versions are wanted.
+// rows reads table t. It returns each key's cells as name=type value, followed by @timestamp if versions is above 1.
 func (w *world) rows(versions int) map[string]string {
 	w.t.Helper()
 	w.plan.WaitLate()
@@ -105,7 +105,7 @@ func (w *world) rows(versions int) map[string]string {
 	return got
 }
 
-// outcomes collects what Dones are told.
+// outcomes collects the outcomes that Dones receive.
 type outcomes struct {
 	mu  sync.Mutex
 	all map[int64]Outcome // by the test's own numbers
@@ -127,7 +127,7 @@ func (o *outcomes) of(n int64) func(Outcome) {
 	}
 }
 
-// check compares what was told with the counts of the Loader.
+// check compares the collected outcomes with the Loader's counts.
 func (o *outcomes) check(t *testing.T, c Counts) {
 	t.Helper()
 	o.mu.Lock()
@@ -157,8 +157,8 @@ func (o *outcomes) check(t *testing.T, c Counts) {
 	}
 }
 
-// noLeaks fails if goroutines are left that were not there before, once the others have ended. A test in a bubble
-// needs no such check: a bubble fails if any goroutine is left in it.
+// noLeaks returns a check that no goroutine started since is left running. A test in a bubble needs no such check: the
+// bubble fails by itself.
 func noLeaks(t *testing.T) func() {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -49,7 +49,7 @@ type queue struct {
 	flushing int // waiting calls of Flush
 }
 
-// mostWaiting is the number of outcomes that may wait for a slow Done before Put waits too.
+// mostWaiting is the maximum number of outcomes that may wait for a slow Done before Put waits too.
 const mostWaiting = 1 << 15
 
 // Open opens a table for writing. It fails if the table cannot be written to or created.
@@ -163,7 +163,7 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put copies and accepts a row, or returns an error; then it has no outcome. It waits for memory, until ctx ends.
+// Put copies and accepts a row. If it returns an error, the row has no outcome. It waits for memory until ctx ends.
 //
 // Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a
 // second, unless its partition falls behind, and earlier if its batch fills or Flush is called.
@@ -231,7 +231,7 @@ func (l *Loader) wait(ctx context.Context) error {
 	}
 }
 
-// changed wakes those who wait for a change.
+// changed wakes every goroutine that waits for a change.
 func (l *Loader) changed() {
 	if l.change != nil {
 		close(l.change)
@@ -252,7 +252,7 @@ type queueState uint8
 
 const (
 	empty     queueState = iota
-	gathering            // rows wait for others
+	gathering            // a buffer is filling
 	ended                // no more rows
 )
 
@@ -278,9 +278,9 @@ func (l *Loader) take(gather bool) (*buffer, queueState) {
 	return nil, empty
 }
 
-// Flush waits until every row accepted before has an outcome, and the outcome is delivered. Meanwhile rows do not wait
-// for their batches to fill. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows
-// without a Done were rejected since the last Flush.
+// Flush waits until the outcome of every row accepted so far has been delivered. Meanwhile rows do not wait for their
+// batches to fill. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows without a Done
+// were rejected since the last Flush.
 func (l *Loader) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestRowsArriveAsTheyWerePut(t *testing.T) {
+func TestLoaderWritesValuesUnchanged(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()
@@ -86,7 +86,7 @@ func TestModesAndConditionsMatchTheCommand(t *testing.T) {
 	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 }
 
-func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
+func TestInvalidRowsAreRejectedWithReason(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
@@ -134,7 +134,7 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 }
 
 // No rejection is silent: rows without a Done make Flush and Close fail.
-func TestRejectedRowsWithoutADoneAreAnError(t *testing.T) {
+func TestRejectedRowsWithoutDoneAreAnError(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
@@ -151,7 +151,7 @@ func TestRejectedRowsWithoutADoneAreAnError(t *testing.T) {
 	for range 2 {
 		c, err := l.Close(ctx)
 		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 ||
-			!strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
+			!strings.Contains(err.Error(), "5 rows were rejected; the first is row 1: WrongType: column id: ") {
 			t.Errorf("close: %v", err)
 		}
 		conformance.Equal(t, c, Counts{Accepted: 6, Rejected: 6}, "counts")
@@ -208,7 +208,7 @@ func TestOpenErrorsAreDistinguishable(t *testing.T) {
 }
 
 // A row is sent without Flush, even if neither its buffer nor its batch is full.
-func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
+func TestSingleRowIsSentWithoutFlush(t *testing.T) {
 	w := newWorld(t)
 	l := w.open(context.Background(), loaderOptions())
 	for n := range int64(3) {
@@ -236,7 +236,7 @@ func TestCloseReleasesConnections(t *testing.T) {
 }
 
 // A row that was applied without an answer, and refused when sent again, is not reported as absent.
-func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
+func TestRowRefusedAfterLostAnswerIsMaybeApplied(t *testing.T) {
 	for mode, refusal := range map[string]faults.Fault{
 		"put":    {Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }},
 		"update": {Action: faults.Refuse, Code: "OTSParameterInvalid"},

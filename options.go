@@ -27,9 +27,9 @@ type LoaderOptions struct {
 	Settle   time.Duration // time for which an unanswered request may still be applied; 0 means Target.RequestTimeout
 
 	// Memory limits the bytes of rows between Put and their outcome, at least 16 MiB; 0 means 64 MiB. Memory referenced by
-	// a Done is not counted. Rows of megabytes may take more: with 16 MiB and rows of 4 MiB, twice as much.
+	// a Done is not counted. Rows of several megabytes may take more: with 16 MiB and rows of 4 MiB, twice as much.
 	Memory int64
-	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits.
+	// TempDir is a folder for rows that do not fit in memory; "" spills no rows: Put waits instead.
 	TempDir string
 }
 

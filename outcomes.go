@@ -11,7 +11,7 @@ import (
 type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
-	ended  int      // about how many have only rows with outcomes
+	ended  int      // approximate number of batches whose rows all have outcomes
 	ends   []ending // not delivered yet
 	out    int      // endings being delivered
 
@@ -40,7 +40,7 @@ func (b *batch) take(row int64) (done func(Outcome)) {
 	return done
 }
 
-// shrink copies the Dones of the last rows: they may wait long, and must not retain the memory of all.
+// shrink copies the Dones of the last rows, which may wait long and must not retain the memory of all.
 func (b *batch) shrink() {
 	if b.done == nil || !b.whole || b.left > len(b.done)/16 {
 		return

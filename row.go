@@ -96,8 +96,8 @@ type Outcome struct {
 	Number int64 // number of the row: 1 is the first that Put accepted
 	End    End
 	// Code, Column, Message and Value say why a row was rejected. Code is a code of the service, such as
-	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected one, if any; Value
-	// its beginning.
+	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if any, and
+	// Value the beginning of its value.
 	Code, Column, Message, Value string
 	// MaybeApplied says that a rejected row may be in the table: it was sent, and the service never answered.
 	MaybeApplied bool

@@ -24,7 +24,7 @@ func (o origin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 	return []source.Source{newRows(ctx, o.l)}, nil
 }
 
-// rows is the source of a Loader's rows: each buffer is a piece and a split. It can be read once.
+// rows is the source of a Loader's rows: each buffer is a piece and a split. It can be read only once.
 type rows struct {
 	source.Pages
 	ctx     context.Context // ends reading

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// oracle knows the order in which a Loader accepted rows, by what their Dones were told, and the value of each.
+// oracle learns from the Dones in which order a Loader accepted rows, and knows the value of each row.
 type oracle struct {
 	outcomes
 	keys, values map[int64]string // by the test's numbers of rows
@@ -29,7 +29,7 @@ type oracle struct {
 
 func newOracle() *oracle { return &oracle{keys: map[int64]string{}, values: map[int64]string{}} }
 
-// row makes the row of a number: its value is the number.
+// row makes row n, whose value is n.
 func (o *oracle) row(n int64, key, column string) Row {
 	o.mu.Lock()
 	o.keys[n], o.values[n] = key, fmt.Sprintf("%s=int64 %d", column, n)
@@ -37,8 +37,8 @@ func (o *oracle) row(n int64, key, column string) Row {
 	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
 }
 
-// last returns the value that a key must have: of its last row that was not rejected. Sure is false if any row from
-// there is unfinished.
+// last returns each key's expected value, that of its last row not rejected, and the keys of which a row may or may not
+// have been applied.
 func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	values, unsure = map[string]string{}, map[string]bool{}
 	numbers := map[string]int64{}
@@ -55,9 +55,9 @@ func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 }
 
 // Requests fail in every way, the service and the Loader refuse rows, several goroutines put rows of the same keys and
-// modify them afterwards, some with contexts that end, and Flushes are abandoned. Each key has its last row that was
-// not rejected, unless a rejection says that the row may be in the table, and every accepted row has one outcome.
-func TestTheLastAcceptedRowOfEachKeyStays(t *testing.T) {
+// modify them afterwards, some with contexts that end, and Flushes are abandoned. Each key ends up with its last row
+// that was not rejected, unless one of its rows may have been applied, and every accepted row has one outcome.
+func TestLastAcceptedRowOfEachKeyWins(t *testing.T) {
 	for _, mode := range []string{"put", "update"} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s, seed %d", mode, seed), func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestTheLastAcceptedRowOfEachKeyStays(t *testing.T) {
 	}
 }
 
-// refusing refuses one or two rows of one request in ten, if any are to be refused, and else does what the plan has.
+// refusing returns a fault function that refuses one or two rows of one request in ten if rows is set, and otherwise
+// follows the plan.
 func refusing(seed uint64, rows bool, plan *faults.Plan) func(r faults.Request) faults.Fault {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 78))
@@ -158,7 +159,7 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 	t.Logf("%+v", c)
 }
 
-// compare compares the table, keys that are unsure apart.
+// compare compares the table with want, except for unsure keys.
 func (w *world) compare(want map[string]string, unsure map[string]bool) {
 	w.t.Helper()
 	got := w.rows(1)
@@ -197,7 +198,7 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	return l, g
 }
 
-// blocked returns how many rows are accepted when everything in the test's bubble waits.
+// blocked returns the number of accepted rows once every goroutine in the test's bubble waits.
 func blocked(l *Loader) (accepted int64) {
 	time.Sleep(5 * time.Second) // of the bubble's clock: rows that linger have been sent
 	synctest.Wait()
@@ -273,7 +274,7 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 }
 
 // A context that ends while Put waits affects only that Put.
-func TestACancelledPutIsNotAccepted(t *testing.T) { synctest.Test(t, cancelledPuts) }
+func TestCancelledPutIsNotAccepted(t *testing.T) { synctest.Test(t, cancelledPuts) }
 
 func cancelledPuts(t *testing.T) {
 	w := newWorld(t)
@@ -307,7 +308,7 @@ func cancelledPuts(t *testing.T) {
 }
 
 // When the context of Open ends, every row still has an outcome, and the written rows are in the table.
-func TestAKilledLoaderStillCounts(t *testing.T) {
+func TestCancelledLoaderCountsEveryRow(t *testing.T) {
 	for _, how := range []string{"open's context", "close's context"} {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
@@ -427,7 +428,7 @@ func TestEveryCallFailsAfterAFailedLoad(t *testing.T) {
 func TestSlowDoneBlocksPut(t *testing.T) { synctest.Test(t, slowDone) }
 
 func slowDone(t *testing.T) {
-	const rows = 200_000 // five to eight times what is accepted; how many that are depends on the machine
+	const rows = 200_000 // five to eight times the number accepted, which depends on the machine
 	w := newWorld(t)
 	ctx, o := context.Background(), loaderOptions()
 	o.Memory = 16 << 20

@@ -37,13 +37,13 @@ type Options struct {
 	Settle time.Duration
 	// SettleTimedOut is Settle for an attempt that timed out, counted from its end; 0 means Settle.
 	SettleTimedOut time.Duration
-	// SettleFirst makes a row wait for that before it is sent again: its sender first looks whether it is there.
+	// SettleFirst makes a row settle before it is sent again, because its sender first looks it up in the table.
 	SettleFirst bool
 	// Repeated means that an earlier process may have written any of the rows.
 	Repeated bool
 	// Stamps makes timestamps for cells without one; nil leaves them to the service.
 	Stamps Stamps
-	// Deletes means that rows may delete columns: no later cell may have a timestamp from before that.
+	// Deletes means that rows may delete columns: no later cell of the key may have a timestamp before the deletion.
 	Deletes bool
 	// SuspectUntil is the time until which an earlier process's requests, with suspect rows, may still be applied.
 	SuspectUntil time.Time
@@ -68,32 +68,32 @@ type Options struct {
 // final, but an earlier attempt may be applied). Others are not known. Unordered rows are keys of their own.
 type Cutter struct {
 	o         Options
-	onWritten func(rows []table.Ref) // nil is Final for each
-	keys      keyTable               // by hash: a collision makes a row wait for nothing, no more
+	onWritten func(rows []table.Ref) // nil calls Final for each row
+	keys      keyTable               // by hash: all that a collision does is make a row wait needlessly
 	lanes     []laneKeys
 	retry     timeline
 	settling  timeline
 	flying    map[*Flight]struct{}
-	flights   int // rows in them
-	cuts      int // how often lanes were cut again
+	flights   int // rows in flight
+	cuts      int // number of recuts
 	ready     int
 	maxHeld   int64     // bytes in a lane
-	unsafe    time.Time // the latest of all keys
+	unsafe    time.Time // the latest key.unsafe of all keys
 	spare     []*key
-	read      uint64           // of no meaning, but it keeps keyTable.near from being left out
-	passed    map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
+	read      uint64           // meaningless, but it keeps keyTable.near from being optimized away
+	passed    map[uint64]int64 // with Deletes: an earlier process's highest timestamp, by the key's hash
 }
 
 type laneKeys struct {
 	ready    []*key
-	promoted int   // rows that waited for one of their key
+	promoted int   // ready rows that waited for an earlier row of their key
 	waiting  int   // rows that wait behind a row of their key
-	held     int64 // bytes of these and of superseded rows
-	retrying int   // rows that wait to be tried again
-	settling int   // rows in doubt that requests were full of: they hold no fresh rows back
+	held     int64 // bytes of waiting and superseded rows
+	retrying int   // rows that wait for a retry
+	settling int   // retrying rows in doubt: they hold no fresh rows back
 
-	written int64 // rows, since the lanes were cut
-	stalled bool  // with rows that fail alone
+	written int64 // rows written since the last recut
+	stalled bool  // GiveUp found only rows that fail alone
 }
 
 func New(o Options) *Cutter {
@@ -182,7 +182,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		k := c.newKey(now, hash, lane, r)
 		if c.o.SettleFirst && now.Before(k.unsafe) {
-			// An earlier process may have sent it: it is looked for once that can no longer be applied.
+			// An earlier process may have sent the row: it is looked up once that attempt can no longer be applied.
 			q.Advance()
 			if !c.o.Unordered {
 				c.keys.put(k)
@@ -213,7 +213,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	return len(f.Rows) > 0
 }
 
-// queueAfter queues a row after the one of its key. If that one is only now being put into a batch, it is dropped.
+// queueAfter queues a row after the earlier row of its key. If that row is in the batch being cut, it is superseded.
 func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
 	k.touched = true
@@ -271,10 +271,10 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		}
 	}
 	c.keys.each(func(k *key) {
-		k.failing.known = false // the new lanes count again
+		k.failing.known = false // the new lanes count from zero
 		r, ok := k.any()
 		if !ok {
-			k.lane = -1 // settling: the next row of the key says it
+			k.lane = -1 // settling: the next row of the key sets it
 			return
 		}
 		k.lane = route(r.Key())

@@ -16,10 +16,10 @@ import (
 
 const settle = time.Second
 
-// service is a Tablestore of one-row histories: each key's last applied row, and attempts that may still be applied.
+// service simulates Tablestore: it holds each key's last applied row, and attempts that may still be applied.
 type service struct {
 	now     time.Time
-	applied map[string]int // key to the row's number
+	applied map[string]int // row number by key
 	late    []late
 }
 
@@ -68,7 +68,7 @@ func number(r table.Ref) (n int) {
 	return n
 }
 
-// simulation drives a cutter against a randomly failing service, on its own clock, while the lanes are recut.
+// simulation drives a cutter against a randomly failing service, with its own clock, while lanes are recut.
 type simulation struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -76,14 +76,14 @@ type simulation struct {
 	service service
 	cutter  *Cutter
 	flying  []*Flight
-	landed  []*Flight // to be used again
+	landed  []*Flight // to be reused
 	keys    []string
 	bad     []bool // rows the service refuses permanently
 	ends    []int  // how often each row became final
 	end     []End
 }
 
-var cutterSeeds = flag.Int("cutter-seeds", 250, "how many seeds the test of failing requests runs with")
+var cutterSeeds = flag.Int("cutter-seeds", 250, "number of seeds for the test of failing requests")
 
 func TestRowsOfKeyStayInOrderDespiteFailures(t *testing.T) {
 	for seed := range uint64(*cutterSeeds) {
@@ -101,7 +101,7 @@ func simulate(t *testing.T, seed uint64) {
 	for i := range n {
 		s.keys = append(s.keys, fmt.Sprintf("key%d", rnd.IntN(distinct)))
 		if unordered {
-			s.keys[i] = fmt.Sprintf("key%d", i) // each of its own, as they are said to be
+			s.keys[i] = fmt.Sprintf("key%d", i) // unique, as Unordered requires
 		}
 		s.bad = append(s.bad, rnd.IntN(6) == 0)
 	}
@@ -149,7 +149,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.check()
 }
 
-// suspect makes the first rows of some keys suspect: an earlier process sent them, and they may still be applied.
+// suspect makes the first rows of some keys suspect: an earlier process sent them, so they may still be applied.
 func (s *simulation) suspect(blocks []*table.Block) {
 	left := map[string]int{}
 	for _, b := range blocks {
@@ -173,8 +173,8 @@ func (s *simulation) suspect(blocks []*table.Block) {
 	}
 }
 
-// checkOut checks that the rows reported as out are those that have left their lane and are not final, and that the
-// lanes' counts are those of their keys.
+// checkOut checks that exactly the rows that have left their lane and are not final are reported as out, and that the
+// lanes' counts match their keys.
 func (s *simulation) checkOut() {
 	counts := make([]laneKeys, len(s.cutter.lanes))
 	for i, l := range s.cutter.lanes {
@@ -314,13 +314,13 @@ func (s *simulation) send(row sent) table.Outcome {
 		return table.Outcome{Fate: table.Again, Throttled: choice == 0}
 	case s.bad[row.number]:
 		return table.Outcome{Fate: table.Refused}
-	case choice == 2: // never applied, but who knows
+	case choice == 2: // never applied, with unknown outcome
 		return table.Outcome{Fate: table.Unknown}
 	case choice == 3:
 		s.service.applied[row.key] = row.number
 		return table.Outcome{Fate: table.Unknown}
 	case choice == 4:
-		// The answer comes later, so an attempt that is applied just before now + settle is in time.
+		// The answer arrives later, so an attempt applied just before now + settle is in time.
 		s.service.late = append(s.service.late, late{s.service.now.Add(time.Duration(s.rnd.Int64N(int64(settle)))), row})
 		return table.Outcome{Fate: table.Unknown}
 	}
@@ -367,7 +367,7 @@ func TestCutSupersedesEarlierRowsOfKey(t *testing.T) {
 	}
 }
 
-func TestUnorderedRowsOfAKeyDoNotWaitForEachOther(t *testing.T) {
+func TestUnorderedRowsOfKeyDoNotWaitForEachOther(t *testing.T) {
 	c, q := pour(Options{Unordered: true}, "k", "k", "k")
 	for _, want := range []int{0, 1, 2} {
 		f := new(Flight)
@@ -396,7 +396,7 @@ func TestBatchKeepsUnitLimit(t *testing.T) {
 	}
 }
 
-func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
+func TestKeysWithEqualHashDoNotSupersedeEachOther(t *testing.T) {
 	ends := map[int]End{}
 	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
 	c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})

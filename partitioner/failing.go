@@ -12,8 +12,8 @@ import (
 //
 // In an outage nothing of the lane is written, so no failure counts.
 const (
-	// aloneAfter is the number of failures, while others are written, before a row is sent alone; twice among failing
-	// ones.
+	// aloneAfter is the number of failures, while others are written, before a row is sent alone. A row that failed in a
+	// request with written rows is sent alone after twice as many attempts.
 	aloneAfter = 3
 	// giveUpAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
 	giveUpAfter = 30
@@ -24,20 +24,21 @@ const (
 // failing is a row's record of failures.
 type failing struct {
 	while  int  // failures while others of the lane were written
-	own    bool // of one row in a request: the row is the cause
-	alone  int  // failures alone that say something about the row
-	single int  // and all that the service has answered
+	own    bool // one failed while others of its request were written
+	alone  int  // failures when sent alone while others were written
+	single int  // all failures when sent alone that the service answered
 	mark   int64
 	known  bool // mark is the lane's count of written rows at the last failure
 }
 
-// fails counts a failure of the key's row and reports whether it is given up. others: rows of its request were written.
+// fails counts a failure of the key's row and reports whether it is given up. others means that rows of its request
+// were written.
 func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
 	l := &c.lanes[k.lane]
 	moved := others || k.failing.known && l.written > k.failing.mark
 	k.failing.mark, k.failing.known = l.written, true
 	if o.Throttled {
-		return false // it says nothing of the row
+		return false // it says nothing about the row
 	}
 	if moved {
 		k.failing.while++
@@ -46,11 +47,11 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 	if len(f.Rows) > 1 {
 		return false
 	}
-	answers := o.Code != "" && !o.Unavailable // the service serves
+	answers := o.Code != "" && !o.Unavailable // the service is up
 	if answers {
 		k.failing.single++
 	}
-	// Once nothing else is left to write, the row's earlier record must do.
+	// Once nothing else is left to write, the row's earlier failures decide.
 	if k.failing.while > 0 && (moved || answers && (k.failing.own || k.failing.while >= aloneAfter)) {
 		k.failing.alone++
 	}
@@ -70,7 +71,7 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 	return o
 }
 
-// GiveUp makes the cutter less patient with the lane's rows that fail alone, if it has no others, and reports that.
+// GiveUp makes the cutter less patient with the lane's rows that fail alone, and reports true, if it has no others.
 func (c *Cutter) GiveUp(lane int) bool {
 	l := &c.lanes[lane]
 	expendable := 0

@@ -22,7 +22,7 @@ type Flight struct {
 	AllWritten bool
 	WriteCU    int
 	keys       []*key
-	cuts       int // how often lanes had been cut again when it was cut
+	cuts       int // number of recuts when it was cut
 }
 
 func (f *Flight) add(k *key, maxUnits float64) bool {
@@ -41,7 +41,8 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	return true
 }
 
-// addOutcome adds an unknown outcome; all in Outcomes' memory are unknown, so a written flight touches none of it.
+// addOutcome adds an unknown outcome. The spare capacity of Outcomes holds only unknown ones: a written flight writes
+// none.
 func (f *Flight) addOutcome() {
 	n := len(f.Outcomes)
 	if n == cap(f.Outcomes) {

@@ -19,8 +19,8 @@ const (
 	minRows      = 1000
 	minRowsOfOne = 200
 
-	minShare        = 0.02 // of a hot key among many lanes
-	minShareOneLane = 0.2  // with one partition, only later trouble matters
+	minShare        = 0.02 // smallest share of a hot key among many lanes
+	minShareOneLane = 0.2  // with one partition, where it matters only after a split
 	maxReported     = 10
 )
 
@@ -28,25 +28,25 @@ const (
 // table is split. It counts a sample by the Space-Saving method, in constant memory. It is not safe for concurrent use.
 type HotKeys struct {
 	keyType table.Type
-	skip    uint32 // rows to pass before the next sample
+	skip    uint32 // rows to skip before the next sample
 	gap     uint32 // rows a sample stands for; a power of two
 	run     int    // samples until the gap doubles
 	random  uint64
-	rows    uint64 // that the samples stand for
-	bytes   uint64 // of these
+	rows    uint64 // rows that the samples stand for
+	bytes   uint64 // bytes of these rows
 
 	slots []slot
 	at    map[uint64]int32 // hash of a value to its slot; values of one hash count as one
 	seed  maphash.Seed
 	hand  int    // where the search for the smallest count continues
-	least uint64 // no count is smaller
+	least uint64 // lower bound of all counts
 }
 
 type slot struct {
 	hash  uint64
-	count uint64 // rows, too many by at most over
+	count uint64 // rows; too high by at most over
 	over  uint64 // count that the slot had when the value took it
-	bytes uint64 // of the rows since then
+	bytes uint64 // bytes of the rows since then
 	key   []byte // the value as AppendKey encodes it
 }
 
@@ -54,10 +54,10 @@ type slot struct {
 type HotKey struct {
 	Value table.Value
 	Share float64 // 0 to 1
-	Bytes int64   // of these rows, about
+	Bytes int64   // approximate bytes of these rows
 }
 
-// NewHotKeys counts values of a partition key of the type.
+// NewHotKeys returns a counter of values of a partition key of the given type.
 func NewHotKeys(keyType table.Type) *HotKeys {
 	return &HotKeys{
 		keyType: keyType, gap: 1, run: sampleRun, random: 0x9e3779b97f4a7c15,
@@ -154,9 +154,9 @@ func (h *HotKeys) ReportWhole() []HotKey {
 	return h.Report(1)
 }
 
-// Report returns the values whose share of the rows makes them hot spots on a table of that many lanes, largest first,
-// at most ten: those with at least one and a half times a lane's even share, and at least 2 %; with one lane those with
-// at least 20 %; and those with more than table.LargestValue bytes. It returns none before a thousand rows.
+// Report returns at most ten values, largest first, that are hot spots on a table with the given number of lanes: those
+// with at least one and a half times a lane's even share, and at least 2 %; with one lane those with at least 20 %; and
+// those with more than table.LargestValue bytes. It returns none before a thousand rows.
 func (h *HotKeys) Report(lanes int) []HotKey {
 	if h.rows < minRows {
 		return nil

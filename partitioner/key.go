@@ -6,19 +6,20 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// stamping is the timestamps of a key's rows, if they get any.
+// stamping holds the timestamps of a key's rows, if they get any.
 type stamping struct {
 	stamp    int64 // last sent timestamp of the key's row; 0 if it has none
 	first    int64 // timestamp of the first attempt that may have been applied
-	after    int64 // timestamp of the row before: the next one's is above it
+	after    int64 // timestamp of the previous row: the next one's is above it
 	restamps int   // number of new timestamps after refusals
 }
 
-// key is the state of one ordering key. Fields for every row come first: the rest is mostly in no cache.
+// key is the state of one ordering key. Fields used for every row come first: the others are rarely in the processor's
+// cache.
 type key struct {
 	hash     uint64
 	row      table.Ref // the row whose turn it is; Block is nil while settling without one
-	cut      *Flight   // the flight being filled with it, and its place there
+	cut      *Flight   // the flight being filled with the row; its index there is place
 	place    int
 	lane     int
 	attempts int
@@ -28,7 +29,7 @@ type key struct {
 	waiting  []table.Ref // later rows
 	unsafe   time.Time   // until then an attempt for this key may still be applied
 	replaced []table.Ref // earlier rows that row supersedes when written, oldest first
-	due      time.Time   // when its timeline lets it go
+	due      time.Time   // when its timeline releases it
 	failing  failing
 	stamping stamping
 }

@@ -4,7 +4,7 @@ import "math/bits"
 
 // keyTable finds keys by their hash. A key comes and goes with every row, so it uses open addressing and the hash
 // directly: Go's map costs three times as much. Its size follows its keys; removing one moves up those after it. Hashes
-// are beside the keys: a search touches no other key's memory.
+// are stored beside the pointers, so a search touches no other key's memory.
 type keyTable struct {
 	slots []keySlot // a power of two, at most half of them used
 	count int
@@ -16,7 +16,8 @@ type keySlot struct {
 	key  *key // nil if the slot is free
 }
 
-// home is a hash's slot if it is free. An ordering key's hash is good in all bits; tests' need the factor.
+// home returns the slot where a search for the hash begins. Hashes of ordering keys are uniform; those of tests need
+// the factor.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
 // get returns the key of the hash, nil if there is none.

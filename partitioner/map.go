@@ -11,7 +11,8 @@ import (
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // the same as AppendKey encodes them, increasing
-	// common is the bounds' common prefix, heads the eight bytes of each after it: Find then compares integers.
+	// common is the bounds' common prefix, and heads holds the next eight bytes of each bound, so that Find compares
+	// integers.
 	common []byte
 	heads  []uint64
 	// tables are the lanes' tables, "" for a gap; nil if there is one table.
@@ -76,7 +77,7 @@ func (m *Map) Find(key []byte) int {
 		return len(m.bounds)
 	}
 	h := table.Head(key[n:])
-	// Bounds below low are not above the key, those from high on are.
+	// Bounds before low are not above the key; those from high on are.
 	low, high := 0, len(m.heads)
 	for low < high {
 		i := int(uint(low+high) >> 1)
@@ -157,7 +158,7 @@ func (m *Map) Gap(i int) bool { return m.tables != nil && m.tables[i] == "" }
 // Several reports whether keys begin with the name of their table.
 func (m *Map) Several() bool { return m.tables != nil }
 
-// UnknownTables calls each with the tables that rows of a block in a gap wait for; a name may come several times.
+// UnknownTables calls each with the tables that rows of a block in a gap wait for; a name may be repeated.
 func UnknownTables(b *table.Block, each func(name []byte)) {
 	var last []byte
 	for i := range b.Rows {

@@ -27,7 +27,7 @@ func compare(a, b table.Value) int {
 func TestFindReturnsLaneOfKey(t *testing.T) {
 	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3),
 		rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
-	// Few letters make prefixes of each other, equal heads and long common prefixes frequent.
+	// An alphabet of few letters makes shared prefixes and equal heads frequent.
 	letters := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 12)
 	prefix := rapid.SampledFrom([]string{"", "user-0", "a-prefix-longer-than-eight-bytes\x00"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ var keyColumn = rapid.OneOf(rapid.Map(rapid.Int64(), integer),
 	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4),
 		func(b []byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }))
 
-func TestBoundsAreSortedAndCountOnce(t *testing.T) {
+func TestMapSortsAndDeduplicatesBounds(t *testing.T) {
 	m := NewMap([]table.Value{integer(7), integer(-7), {}, integer(7), integer(0), {Type: table.Double, Double: 1}})
 	conformance.MustEqual(t, m.Len(), 4, "lanes")
 	for i, want := range []int64{-7, 0, 7} {
@@ -84,14 +84,14 @@ func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 	conformance.True(t, !ok && m.Lower(0) == nil, "the first lane begins at %v", v)
 }
 
-func TestWithoutABoundThereIsOneLane(t *testing.T) {
+func TestMapWithoutBoundsHasOneLane(t *testing.T) {
 	for _, m := range []*Map{NewMap(nil), NewMap([]table.Value{})} {
 		conformance.True(t, m.Len() == 1 && m.Find(table.AppendKey(nil, text("x"))) == 0 && m.Find(nil) == 0,
 			"%d lanes", m.Len())
 	}
 }
 
-func TestMapsAreEqualWhenTheyCutAlike(t *testing.T) {
+func TestMapsWithSameBoundsAreEqual(t *testing.T) {
 	a, b := NewMap([]table.Value{text("a"), text("b")}), NewMap([]table.Value{text("b"), text("a"), text("b")})
 	conformance.True(t, a.Equal(b) && NewMap(nil).Equal(NewMap(nil)), "maps of the same bounds differ")
 	conformance.True(t, !a.Equal(NewMap([]table.Value{text("a")})) &&
@@ -116,11 +116,11 @@ func TestMapCopiesBounds(t *testing.T) {
 	conformance.True(t, string(got.Bytes) == "m" && m.Find(table.AppendKey(nil, text("b"))) == 0, "it is %s", got.Bytes)
 }
 
-func TestKeyTableIsMapByHash(t *testing.T) {
+func TestKeyTableBehavesLikeMap(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		hashes := 1 + rnd.Uint64N(3000)
-		scale := uint64(1) << rnd.IntN(60) // hashes that differ in some bits only
+		scale := uint64(1) << rnd.IntN(60) // hashes that differ in only some bits
 		var table keyTable
 		want := map[uint64]*key{}
 		for range 20_000 {
@@ -183,7 +183,7 @@ func TestMapWithoutTablesIsOneGap(t *testing.T) {
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
-// TestHashTwinsLeaveInTheirOwnTables gives keys of two tables the same hash: a request carries rows of one table.
+// TestHashTwinsLeaveInTheirOwnTables gives keys of two tables the same hash: a request must hold rows of one table.
 func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
@@ -243,7 +243,7 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 				case place < 0.25:
 					return text("hot")
 				case place < 0.375:
-					return text("warm\x00") // with a zero byte
+					return text("warm\x00") // ends with a zero byte
 				}
 				return text(fmt.Sprint("cold ", r.IntN(1_000_000)))
 			})
@@ -294,9 +294,9 @@ func TestEvenKeysAreNotHot(t *testing.T) {
 	}
 }
 
-func TestHotKeysDependOnTheLanes(t *testing.T) {
+func TestHotKeysDependOnLaneCount(t *testing.T) {
 	h := NewHotKeys(table.Integer)
-	feed(h, 100_000, func(i int) table.Value { // 25 values of about 4 % each, but −1 has a third more of them all
+	feed(h, 100_000, func(i int) table.Value { // 25 values of about 4 % each, and −1 with a third in addition
 		if i%4 == 0 {
 			return integer(-1)
 		}
@@ -344,7 +344,7 @@ func TestSmallInputOfOneValueIsReported(t *testing.T) {
 	}
 }
 
-// TestLargestIsByBytes has a value with one row in fifty and most of the bytes.
+// TestLargestIsByBytes uses a value with one row in fifty and most of the bytes.
 func TestLargestIsByBytes(t *testing.T) {
 	h, r := NewHotKeys(table.Integer), rand.New(rand.NewPCG(2, 7))
 	_, ok := h.Largest()

@@ -20,7 +20,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Written
 		}
-		f.AllWritten = false // they say something now
+		f.AllWritten = false // outcomes now carry information
 	}
 	written := 0
 	for i, k := range f.keys {
@@ -57,7 +57,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			c.unknown(now, k, o)
 			c.again(now, k, o)
 		case table.Again:
-			k.stamping.stamp = k.stamping.first // it was not applied: a timestamp that nothing has may be newer next time
+			k.stamping.stamp = k.stamping.first // it was not applied, so the retry may have a newer timestamp
 			c.again(now, k, o)
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.read += c.keys.near(f.keys)
 	told := 0
 	for i, k := range f.keys {
-		if k.touched { // else only the row of its first attempt is known
+		if k.touched { // otherwise the key has only the row of its first attempt
 			c.onWritten(f.Rows[told:i])
 			told = i + 1
 			c.written(now, k, table.Outcome{Fate: table.Written})
@@ -117,7 +117,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 // sentAgain reports whether the key's row was, or may have been, sent after an attempt of unknown outcome.
 func (c *Cutter) sentAgain(k *key) bool {
 	if c.o.Repeated || k.row.Row().Suspect() {
-		return k.attempts > 0 // the process before may have made the other attempt
+		return k.attempts > 0 // the previous process may have made the first attempt
 	}
 	return k.attempts > 1
 }
@@ -250,7 +250,7 @@ func (c *Cutter) Out(each func(table.Ref)) {
 	})
 }
 
-// out calls one with every key that has such a row.
+// out calls one with every key that has a row in Out.
 func (c *Cutter) out(one func(*key)) {
 	if !c.o.Unordered {
 		c.keys.each(one)

@@ -35,7 +35,7 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 		conformance.MustTrue(t, !c.Cut(now.Add(settle-1), 0, q, &f, 100), "a row is sent while its attempt may be applied")
 		c.Wake(now.Add(settle))
 		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0], "it is not sent, or not as repeated")
-		// A throttled row need not wait again and is still repeated.
+		// A throttled row does not wait again, and is still marked as repeated.
 		f.Outcomes[0] = table.Outcome{Fate: table.Again, Throttled: true}
 		c.Done(now.Add(settle), &f)
 		f.Reset()
@@ -48,7 +48,7 @@ func TestUnrepeatableUnknownRowWaitsForSettle(t *testing.T) {
 	}
 }
 
-func TestRowOfAnEarlierProcessIsSentWhenThatOneCanNoLongerArrive(t *testing.T) {
+func TestSuspectRowIsSentOnceEarlierAttemptHasSettled(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c, q := pour(Options{Settle: settle, SettleFirst: true, SuspectUntil: now.Add(settle)}, "a")
 	r, _ := q.Front()
@@ -62,8 +62,8 @@ func TestRowOfAnEarlierProcessIsSentWhenThatOneCanNoLongerArrive(t *testing.T) {
 	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
 }
 
-// counting makes increasing timestamps. It takes those not below from; kept is the timestamp that an earlier process
-// sent, passed the one that a final row went up to.
+// counting makes increasing timestamps, and accepts those not below from. kept is the timestamp sent by an earlier
+// process, passed the one reported for a final row.
 type counting struct{ last, from, kept, passed int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
@@ -109,8 +109,9 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	}
 }
 
-// A later row of the key, in this process or a resumed one, has a timestamp above all that a suspect deletion may hide.
-func TestSuspectDeletionSaysWhatItMayHide(t *testing.T) {
+// A later row of the key, in this process or a resumed one, gets a timestamp above all cells that a suspect deletion
+// may hide.
+func TestSuspectDeletionReportsTimestampsItMayHide(t *testing.T) {
 	stamps := &counting{kept: 7}
 	c, q := pour(Options{Stamps: stamps, Deletes: true}, "a")
 	r, _ := q.Front()
@@ -123,7 +124,7 @@ func TestSuspectDeletionSaysWhatItMayHide(t *testing.T) {
 	conformance.Equal(t, stamps.passed, 7, "it passed")
 }
 
-func TestRowRefusedForItsTimestampIsRejectedAtLast(t *testing.T) {
+func TestRestampedRowIsRejectedAfterMaxRestamps(t *testing.T) {
 	var end End
 	c, q := pour(Options{Stamps: &counting{}, Final: func(_ table.Ref, e End, _ table.Outcome) { end = e }}, "a")
 	now, attempts := time.Unix(1000, 0), 0
@@ -145,7 +146,7 @@ type ticking struct{ counting }
 func (c *ticking) Next(after int64) int64 { return max(c.last, after+1) }
 
 // Rows of one key sent within the same millisecond still get increasing timestamps.
-func TestTimestampsOfAKeyRise(t *testing.T) {
+func TestTimestampsOfKeyRise(t *testing.T) {
 	clock := &ticking{counting{last: 1}}
 	c, q := pour(Options{Stamps: clock}, "a", "a", "a")
 	now := time.Unix(1000, 0)
@@ -187,7 +188,7 @@ func TestEndWaitsForEarlierProcess(t *testing.T) {
 	}
 }
 
-// A row without an order learns on landing that the lanes were recut: its lane may belong to another table now.
+// The lanes may be recut while an unordered row is in flight: its former lane may now belong to another table.
 func TestUnorderedRowReturnsToNewLane(t *testing.T) {
 	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {
 		c, q := pour(Options{Unordered: true, Stamps: &counting{}}, "a")
@@ -231,7 +232,7 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	}
 }
 
-// TestOnlyHopelessRowIsGivenUp has rows that fail each time, until only they are left and patience is at its minimum.
+// TestOnlyHopelessRowIsGivenUp sends rows that always fail, until only they are left and patience is at its minimum.
 func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	away := table.Outcome{Fate: table.Again, Unavailable: true, Code: "OTSServerUnavailable"}
 	internal := table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
@@ -241,7 +242,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		how      table.Outcome
 		patience int    // rounds in which nothing is written, until GiveUp is called
 		want     string // rows that are rejected
-		gaveUp   bool   // and whether it took GiveUp
+		gaveUp   bool   // whether that took GiveUp
 	}{
 		"the first of many":           {500, only(0), internal, 1000, "[0]", false},
 		"one in the middle":           {500, only(250), internal, 1000, "[250]", false},
@@ -259,7 +260,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		"it works after a while": {500, func(n, attempt int) bool { return n == 7 && attempt < giveUpAfter }, internal,
 			1e3, "[]", false},
 	} {
-		run := func(t *testing.T, inFlight bool) { // inFlight: it asks while the rows are
+		run := func(t *testing.T, inFlight bool) { // inFlight: GiveUp is called while rows are in flight
 			var rejected []int
 			attempts, gaveUp, written, idle := map[int]int{}, false, 0, 0
 			keys := make([]string, tt.rows)
@@ -309,7 +310,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	}
 }
 
-// A row that only lacks capacity will be written: the load waits for it.
+// A row refused only for lack of capacity will be written: the load waits for it.
 func TestPatienceLastsWhileAnotherRowMayBeWritten(t *testing.T) {
 	c, q := pour(Options{}, "0", "1", "2")
 	now := time.Unix(1, 0)

@@ -6,17 +6,17 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Stamps makes timestamps in milliseconds for rows with cells without one.
+// Stamps makes timestamps, in milliseconds, for rows whose cells have none.
 type Stamps interface {
 	// Next returns a timestamp above after, by the service's clock.
 	Next(after int64) int64
-	// Wait returns the time until Next can be above after by that clock.
+	// Wait returns the time until Next can return a timestamp above after.
 	Wait(after int64) time.Duration
-	// Takes reports whether the table still takes a timestamp.
+	// Takes reports whether the table still accepts a timestamp.
 	Takes(ms int64) bool
 	// Kept returns the timestamp with which an earlier process sent a suspect row, 0 if it did not.
 	Kept(r table.Ref) int64
-	// Passed says that a suspect row that may delete is final, and may hide cells of its key up to the timestamp.
+	// Passed notes that a suspect row that may delete columns is final: it may hide cells of its key up to the timestamp.
 	Passed(r table.Ref, ms int64)
 }
 
@@ -24,8 +24,8 @@ type Stamps interface {
 const maxRestamps = 3
 
 // stamp sets the timestamp of the last row in the flight. A row that may have been applied keeps its timestamp, so it
-// leaves one version. It is above that of the key's previous row: nobody knows which of two writes of a cell with one
-// timestamp stays, nor whether a deletion hides a cell stamped earlier and written later.
+// leaves one version. It is above that of the key's previous row: it is undefined which of two writes of a cell with
+// the same timestamp wins, and whether a deletion hides a cell stamped earlier but written later.
 func (c *Cutter) stamp(k *key, f *Flight) {
 	if c.o.Stamps == nil {
 		return
@@ -55,7 +55,7 @@ func (c *Cutter) stamped(k *key) {
 	}
 }
 
-// pauses defers a key whose next row would come too soon for a new timestamp, and reports whether it did.
+// pauses defers a key whose next row would be too early for a new timestamp, and reports whether it did.
 func (c *Cutter) pauses(now time.Time, k *key) bool {
 	if c.o.Stamps == nil || c.o.Unordered || k.stamping.after == 0 {
 		return false

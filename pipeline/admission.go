@@ -21,7 +21,7 @@ type admission struct {
 	stop         *stopper
 
 	follower ledger.Follower
-	entering bool // a split
+	entering bool // a split is being entered
 	full     bool // the last record to be read was read
 }
 
@@ -40,7 +40,8 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	return true
 }
 
-// enter counts a split and its records that became no rows. If the load stops at one of them, later ones are not read.
+// enter counts a split and those of its records that yield no row. If the load stops at one of them, later records are
+// not read.
 func (a *admission) enter(p *intake.Parsed) {
 	a.entering = true
 	defer func() { a.entering = false }()
@@ -77,7 +78,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	a.keepArchived(p)
 }
 
-// countRead counts n records of a split, beginning at one, unless an earlier attempt has counted them.
+// countRead counts n records of a split from record from on, except those that an earlier attempt has counted.
 func (a *admission) countRead(s *table.Split, from, n int64) {
 	n = a.readProgress.Fresh(s, from, n)
 	a.account.Counts.Read += n
@@ -89,7 +90,7 @@ func (a *admission) ended(e *intake.Ended) {
 	a.account.Counts.ReadMoment(e.Source, e.Moment)
 }
 
-// keepArchived keeps the records of a split that no table takes.
+// keepArchived archives the records of a split that go to no table.
 func (a *admission) keepArchived(p *intake.Parsed) {
 	for i := range p.Archived {
 		r := &p.Archived[i]

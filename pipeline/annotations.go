@@ -16,7 +16,7 @@ import (
 type annotations struct {
 	writer.Options
 	rowBytes int                 // added to each row when it is sent
-	rowExtra func(table.Ref) int // and to this one; nil means none
+	rowExtra func(table.Ref) int // added to the given row; nil means nothing
 }
 
 // markFraming is the size of a cell in a request without its name and value.
@@ -44,7 +44,7 @@ func (a *attempt) newAnnotations() *annotations {
 		x.rowBytes = 2*len(x.When.String()) + whenFraming
 	}
 	if x.Unchanged = a.cfg.Write.Unchanged; x.Unchanged {
-		x.rowBytes = whenFraming // the part beyond the cell
+		x.rowBytes = whenFraming // the condition; its cell counts as part of the row
 	}
 	mark, run := a.planned.Mark, a.from.Job.Run
 	switch at := a.planned.Schema.Numbered; {
@@ -93,7 +93,8 @@ func (c *Config) readsBack() table.Existence {
 // markBytes is the size that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how far the service's clock may lag if no answer has a date. It refuses requests long before.
+// clockUnknown is how far the service's clock may lag if no answer has a date. The service refuses requests at far
+// smaller differences.
 const clockUnknown = time.Hour
 
 // marksBegun returns a time that no mark of the load precedes, in milliseconds of the service's clock.
@@ -131,7 +132,7 @@ func (a *attempt) tryNeeds(x *annotations) error {
 	})
 }
 
-// triedFor is how long a load waits for these trials before it writes.
+// triedFor is how long a load waits for these permission tests before it writes.
 const triedFor = 3 * time.Second
 
 // refusedSoon returns an early error of try. A silent service has refused nothing: the load begins and finds out later.

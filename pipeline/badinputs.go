@@ -24,12 +24,12 @@ type badFinder struct {
 	request *plan.Request
 	names   []string // of all inputs
 	inputs  *plan.InputsError
-	at      map[string]int    // in inputs, by name
-	bytes   int64             // of all
-	bad     map[string]string // why, by name
+	at      map[string]int    // position in inputs, by name
+	bytes   int64             // of all inputs
+	bad     map[string]string // reasons, by name
 	columns map[string]string // of inputs that can be loaded alone
-	held    map[string]bool   // that do not go with the others: alone they would be loaded another night
-	works   bool              // the table has taken inputs by this command before
+	held    map[string]bool   // incompatible with the others; a later run would load them alone
+	works   bool              // this command has loaded inputs into the table before
 }
 
 // planWithout plans a load without its bad inputs, after planning with them failed.
@@ -69,7 +69,7 @@ func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Pl
 	return plan.Make(ctx, &r, a.admin)
 }
 
-// leaveStillBad leaves out inputs that were bad before and still are; nothing of them is sent again.
+// leaveStillBad leaves out inputs that were bad before and still are; none of their rows is sent again.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil {
 		return nil
@@ -127,7 +127,7 @@ func (f *badFinder) alone(ctx context.Context) error {
 	return nil
 }
 
-// reasonOf is why an input is bad, without its name.
+// reasonOf returns why an input is bad, without the input's name.
 func reasonOf(name string, err error) string {
 	return strings.TrimPrefix(client.OneLine(err.Error()), "open "+name+": ")
 }
@@ -143,7 +143,8 @@ func (f *badFinder) together(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
 			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// One input of each set of columns decides whether the others are tried singly: each try plans for all.
+	// Trying every input singly would be slow. Inputs are tried singly only if the first one with their columns does not
+	// fit.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {
@@ -176,7 +177,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 			return nil
 		}
 		var other error
-		n := sort.Search(len(names)-1, func(i int) bool { // how many can be loaded together, more than one
+		n := sort.Search(len(names)-1, func(i int) bool { // the number of inputs that can be loaded together
 			_, is := f.fails(ctx, names[:i+2]...)
 			if is != nil {
 				err = is

@@ -42,7 +42,7 @@ func (s *sends) add(at time.Time, units float64) {
 	s.at, s.units = append(s.at, at), append(s.units, units)
 }
 
-// most is the largest sum within any such time.
+// most returns the largest sum within any period of that length.
 func (s *sends) most(within time.Duration) (most float64) {
 	from, sum := 0, 0.0
 	for to := range s.at {
@@ -64,7 +64,7 @@ type noted struct {
 
 func (w noted) Sent(now time.Time, units float64) { w.sends.add(now, units) }
 
-func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
+func TestCeilingsHoldInEveryTenthOfSecond(t *testing.T) {
 	const rows, rate = 1500, 1000.0
 	for name, set := range map[string]func(*lanes.Rates){
 		"rows":  func(r *lanes.Rates) { r.MaxRows = rate },
@@ -86,7 +86,7 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 			if r := w.load(cfg); r.Written != rows || r.Seconds < least {
 				t.Errorf("%d written in %.3f s, want %.3f or more", r.Written, r.Seconds, least)
 			}
-			// What flows in plus the savings and one request never reach half as much again.
+			// The inflow, the savings and one request together never exceed 1.5 times the rate.
 			const limit = 1.5 * rate / 10
 			most := left.most(100 * time.Millisecond)
 			conformance.True(t, most <= limit, "%.0f rows left within a tenth of a second, want at most %v", most, limit)
@@ -125,8 +125,8 @@ func instanceWorld(t *testing.T, units float64) *world {
 	return newWorldOf(t, server.Options{InstanceUnits: units})
 }
 
-// An instance of low capacity saves up only a few rows' worth: larger requests are always refused.
-func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
+// An instance with low capacity saves up only enough for a few rows: larger requests are always refused.
+func TestLanesShareInstanceRate(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{50, 100, 500, 1000} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 				if got := float64(rows) / r.Seconds / rate; got < 0.8 && rows >= 1000 || got > 1.05 || len(w.rows()) != rows {
 					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
 				}
-				// Most are refused at once, before the limit is known: what four lanes have sent by then.
+				// Most refusals are at the beginning, of requests that four lanes have sent before the limit is known.
 				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2), "%d refused", r.Throttled)
 			})
 		})
@@ -171,9 +171,9 @@ func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func TestConcurrentLoadsShareACeilingEverySecond(t *testing.T) {
+func TestConcurrentLoadsShareCeilings(t *testing.T) {
 	const loads, rows, rate = 5, 900, 1000.0
-	for name, limits := range map[string]lanes.Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
+	for name, limits := range map[string]lanes.Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // row = unit
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 			var met sends
@@ -186,7 +186,7 @@ func TestConcurrentLoadsShareACeilingEverySecond(t *testing.T) {
 			together(t, w, loads, rows, func(cfg *trial) { cfg.Lanes.Shared = shared })
 			most := met.most(time.Second)
 			conformance.True(t, most <= rate, "%.0f rows arrived within a second, want at most %v", most, rate)
-			// Virtual time: the ceiling is used up, too.
+			// In virtual time the ceiling must also be fully used.
 			took, least := time.Since(began).Seconds(), loads*rows/rate
 			conformance.True(t, took <= 1.25*least, "%v rows took %.2f s and need only %.2f", loads*rows, took, least)
 		}))
@@ -223,7 +223,7 @@ func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 	group.Wait()
 }
 
-// When other lanes have ended, a table's last one soon gets their rate. The quickest of three loads counts.
+// When other lanes have ended, a table's last lane soon gets their rate. The fastest of three loads counts.
 func TestLastLaneTakesOverRequests(t *testing.T) {
 	t.Parallel()
 	seconds := []float64{math.Inf(1)}
@@ -244,7 +244,7 @@ func TestLastLaneTakesOverRequests(t *testing.T) {
 
 func idle() float64 { return 0 }
 
-// limitedLoads has a load limited by each word. A faster machine does not speed it up.
+// limitedLoads has a load for each word that limits it. A faster machine does not speed it up.
 var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Partition: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
@@ -275,7 +275,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Key: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 30 * time.Millisecond}})
 		cfg := w.config(w.file("in.csv", "id,v\n"+strings.Repeat("one,1\n", 100)))
-		cfg.Write.Mode = table.Update // of puts, those in between would be left out
+		cfg.Write.Mode = table.Update // with puts, intermediate rows would be superseded
 		return cfg
 	},
 	bottleneck.Reader: slowReader,
@@ -402,8 +402,8 @@ func TestLoadReportsItsBottleneck(t *testing.T) {
 	}
 }
 
-// TestALivePipeShowsTheLagOfItsChanges looks at a load whose pipe has given a change and stays open.
-func TestALivePipeShowsTheLagOfItsChanges(t *testing.T) {
+// TestOpenPipeShowsLagOfChanges observes a load whose pipe has delivered a change and remains open.
+func TestOpenPipeShowsLagOfChanges(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		r, pipe := io.Pipe()
 		cfg := w.config("-")
@@ -431,7 +431,7 @@ func TestALivePipeShowsTheLagOfItsChanges(t *testing.T) {
 	})
 }
 
-// lateStream gives nothing for a while.
+// lateStream delivers nothing for a while.
 type lateStream struct {
 	io.Reader
 	wait time.Duration

@@ -27,19 +27,20 @@ type Config struct {
 	Limits     Limits
 	RunDir     string // zero: rundir.DefaultPath
 	DryRun     bool   // everything but the writes
-	Compared   bool   // to be compared with the inputs, which must be possible
+	Compared   bool   // the table will be compared with the inputs: refuse the load if that is impossible
 	Resume     keep.Resume
 	Invocation keep.Invocation
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil never ends.
+	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil means that the
+	// load is never drained.
 	Drain context.Context
 }
 
 // Watch holds the observers of a load.
 type Watch struct {
-	// OnWait is told why an operation on tables waits for a silent endpoint, and how long at most. May be nil.
+	// OnWait is told why a table operation waits for a silent endpoint, and for how long at most. May be nil.
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
@@ -48,7 +49,7 @@ type Watch struct {
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept gets each kept reject, valid only during the call, and its source's ordinal. May be nil; must not block.
+	// OnKept gets each kept reject, valid only during the call, and its source's ordinal. May be nil; it must not block.
 	OnKept func(source int, r *table.Reject)
 	// Progress is updated while the load runs. May be nil.
 	Progress *ledger.Progress
@@ -73,11 +74,11 @@ type Write struct {
 // Conditions configure when a row is written.
 type Conditions struct {
 	Condition table.Existence
-	When      *condition.When // only if the row in the table passes; nil writes all
-	Unchanged bool            // only if the row in the table is as the row in table.UnchangedColumn says
+	When      *condition.When // only if the stored row meets it; nil writes all rows
+	Unchanged bool            // only if the stored row still equals the one in table.UnchangedColumn
 }
 
-// Marks is for auto-increment keys that the service numbers, and for counters: a row must not be sent twice.
+// Marks configures loads that must not apply a row twice: those with auto-increment keys or counters.
 type Marks struct {
 	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows are repeated blindly instead
@@ -90,12 +91,12 @@ type Marks struct {
 type Limits struct {
 	Records   int64 // records to read; 0 means all
 	MaxErrors ledger.MaxErrors
-	SetAside  bool // a bad file is left out and named in the report; the load continues, and MaxErrors is for each file
+	SetAside  bool // a bad file is left out and named in the report; MaxErrors applies to each file
 	// MaxTables limits the tables of a --table with expressions, except archived ones; 0 means plan.DefaultMaxTables.
 	MaxTables int
-	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
+	Memory    int64  // bytes of memory of the process, without an embedded store; 0 takes DefaultMemory
 	TempDir   string // folder for spilled rows; "" takes the system's
-	TempMax   int64  // bytes of disk for that, as if the disk had no more; 0 sets no limit
+	TempMax   int64  // maximum bytes of spilled rows on disk; 0 means no limit
 	NoSpill   bool   // no row is spilled: reading waits instead
 }
 
@@ -142,7 +143,7 @@ func (c *Config) kept() *keep.Load {
 
 func (c *Config) keeps() bool { return !c.DryRun && !c.Checkpoint.None }
 
-// Request returns what is decided before the first row.
+// Request returns the request for a plan of the load.
 func (c *Config) Request() *plan.Request {
 	keep := plan.KeepRecord
 	if c.Watch.Ends != nil {

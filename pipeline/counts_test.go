@@ -34,7 +34,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// counted adds the integers of files with the columns id, n, m to table t.
+// counted returns a load that adds the integers of files with the columns id, n, m to table t.
 func (w *world) counted(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Write.Mode = table.Increment
@@ -44,7 +44,7 @@ func (w *world) counted(inputs ...string) trial {
 	return cfg
 }
 
-// sums is the content of a table of counters by key, without marks.
+// sums is the content of a table of counters, by key and without marks.
 type sums map[string][2]int64
 
 func (w *world) wantSums(want sums) {
@@ -75,7 +75,8 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// Of two loads that add to the same rows only the later one may; the other one reports what it cannot know.
+// If two loads add to the same rows, only the later one may; the earlier one reports records whose outcome it cannot
+// know.
 func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,7 +96,7 @@ func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	conformance.True(t, (n == 1101 || n == 1110) && got["y"]["n"] == "1", "%v", got)
 }
 
-// If a record's attempt was applied before a later load and its answer was lost, it is unknown whether it was added.
+// If the answer to a record is lost and a later load has added to its row, it is unknown whether the record was added.
 func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,8 +108,8 @@ func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	w.wantSums(sums{"x": {101, 0}})
 }
 
-// A record that is neither accepted nor refused is given up, also on resuming; the next one of its key is added.
-func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
+// A record that is neither accepted nor refused is given up, even when resuming; the next record of its key is added.
+func TestAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := "id,n,m\nx,666,\nx,1,\nx,5,\n"
@@ -121,7 +122,7 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	bad := func(r table.Ref) bool { return r.Block.Split.Ordinal == 0 && r.Number() == 0 }
 	var sent []table.Ref
 	w.plan.Decide = func(faults.Request) faults.Fault {
-		rows := sent // of the request, as one worker sends
+		rows := sent // rows of the request, as there is one worker
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(row int) string {
 			if bad(rows[row]) {
 				return "OTSInternalServerError"
@@ -134,7 +135,7 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 		saves := 0
 		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if saves++; saves > 1 && attempt == 0 {
-				return context.Canceled // nothing is kept of what was done: as after kill -9
+				return context.Canceled // nothing is saved, as after kill -9
 			}
 			return nil
 		}
@@ -185,7 +186,7 @@ func newAccount(limit int64) (*ledger.Account, *keptRejects, *stopper) {
 		Limit: ledger.MaxErrors{Rows: limit}, Stop: stop.stop, Hot: partitioner.NewHotKeys(table.String)}, kept, stop
 }
 
-func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
+func TestLoadStopsWhenRejectCannotBeKept(t *testing.T) {
 	a, kept, stop := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
 	a.Rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
@@ -228,7 +229,7 @@ func fillFields(v reflect.Value, n *int) {
 	case reflect.Int, reflect.Int64:
 		*n++
 		v.SetInt(int64(*n))
-	case reflect.Uint8: // of bytes, as text
+	case reflect.Uint8: // a slice of bytes, as text
 		v.SetUint(1)
 	case reflect.Uint64:
 		*n++
@@ -273,7 +274,7 @@ func shuffled(rows int) string {
 	return lines[0] + strings.Join(body, "")
 }
 
-func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
+func TestSlowestPartitionIsReported(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond,
 			Slow: map[int]float64{2: 0.025}}},
@@ -295,7 +296,7 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 	})
 }
 
-func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
+func TestTimelineAgreesWithLedger(t *testing.T) {
 	start := time.Now()
 	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
@@ -322,7 +323,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 		h.Counts[1][0] == 200 && h.Counts[2][0] == 150 && h.Counts[2][1] == 250, "heat %+v", h)
 }
 
-func TestTheTimelineOfADayIsBounded(t *testing.T) {
+func TestTimelineOfOneDayIsBounded(t *testing.T) {
 	start := time.Now()
 	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
@@ -368,7 +369,7 @@ func (s *told) Rejected(source int, record int64, why *table.Reason) {
 }
 func (s *told) Flush() { s.pending = false }
 
-// A load that keeps nothing leaves only its summary and lock.
+// A load without checkpoints leaves only its summary and lock.
 func TestEveryEndIsReportedOnce(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -380,7 +381,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 				ids = records
 			}
 			text := repeated(records, ids)
-			if order == plan.LastWins { // of rows that come together one gives way, however slowly others come
+			if order == plan.LastWins { // rows that arrive together: one is superseded, however slowly others arrive
 				text += rowsOf("", 100, func(i int) string { return fmt.Sprintf("key0,a%d,b\n", records+i) })
 			}
 			want, rejected := lastOf(t, text), int64(strings.Count(text, "\n,"))

@@ -39,19 +39,19 @@ type dispatcher struct {
 	settling     settling
 	stopper      *stopper
 	sent         *atomic.Int64                           // bytes of requests, of all attempts
-	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // of tests
+	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // for tests
 }
 
 type input struct {
 	flow   *intake.Flow
 	splits <-chan intake.Handed // nil once the input is complete
-	err    error                // why it could not be read to its end; records before are loaded
-	waits  bool                 // for memory
+	err    error                // why the input could not be read to its end; earlier records are loaded
+	waits  bool                 // reading waits for memory
 }
 
 func (i *input) ended() bool { return i.splits == nil }
 
-// settling holds until when attempts of an earlier run may still be applied.
+// settling holds the times until which attempts of an earlier run may still be applied.
 type settling struct {
 	hold         time.Time // until then nothing is sent
 	suspectUntil time.Time // until then requests of the previous attempt may be applied
@@ -89,7 +89,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.record.meter.Before(l.from, l.to, l.used)
 	}
 	if f.RepeatedRows != nil && w.Marks.LookFirst {
-		// Requests of the load before may be applied until then; rows must not be looked up earlier.
+		// Requests of the earlier load may be applied until then; rows must not be looked up earlier.
 		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
@@ -127,7 +127,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	return d
 }
 
-// cutting returns how batches are cut.
+// cutting returns the options for cutting batches.
 func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	w, x, f := &d.cfg.Write, d.annotations, d.files
 	o := partitioner.Options{
@@ -154,7 +154,8 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	return max(settle-timeout+left, min(settle, left))
 }
 
-// run returns nil when every row is final, or why it stopped, once no request is in flight; it ends the workers.
+// run returns nil when every row is final, or else why it stopped. No request is then in flight, and the workers have
+// ended.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.lanes.End()
 	defer d.stopper.end()
@@ -245,7 +246,7 @@ func (d *dispatcher) reads() bool {
 	if d.lanes.WaitsMore() {
 		d.counts.SendWaits++
 	}
-	// A run without a checkpoint cannot be resumed, and would leave its archived records over.
+	// A run without a checkpoint cannot be resumed, and would leave its archived records behind.
 	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() &&
 		!(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
@@ -368,7 +369,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	return d.lanes.Dispatch(now, !d.input.ended())
 }
 
-// noteLimit notes, often enough, the limit of the load's speed.
+// noteLimit samples the limit of the load's speed at short intervals.
 func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	m := d.record.meter
 	if !m.Wants(now, d.lanes.LimitEvery()) {

@@ -26,21 +26,21 @@ import (
 )
 
 var (
-	drawnSeed  = flag.Uint64("drawn-seed", 1, "the seed of the first load that is drawn of each mode")
-	drawnSeeds = flag.Int("drawn-seeds", 2, "how many loads are drawn of each mode")
+	drawnSeed  = flag.Uint64("drawn-seed", 1, "seed of the first random load of each mode")
+	drawnSeeds = flag.Int("drawn-seeds", 2, "number of random loads of each mode")
 )
 
 // drawnMode is the fixed part of a load before it is drawn.
 type drawnMode struct {
 	leaves  leaves
-	failing float64                    // requests of which at most this part fails
+	failing float64                    // maximum share of requests that fail
 	world   func(*testing.T) *world    // nil is newWorld
 	also    func(*drawnLoad)           // changes what was drawn
 	run     func(*drawnLoad, contents) // nil is (*drawnLoad).runs
-	records int                        // at most; 0 is a thousand
+	records int                        // maximum; 0 is a thousand
 }
 
-// drawnModes are the kinds of drawn loads. All draw what the first one draws, unless they fix it.
+// drawnModes are the kinds of random loads. All draw the same choices as the first one, except those that they fix.
 var drawnModes = map[string]drawnMode{
 	"any": {failing: 0.6},
 	// The rate controller paces lanes whose partitions have a capacity.
@@ -48,9 +48,9 @@ var drawnModes = map[string]drawnMode{
 		m.cfg.Pacer = nil
 		m.simulate.PartitionUnits, m.simulate.Burst = 5000, 100*time.Millisecond
 	}},
-	// The power of the store fails, with or without the load.
+	// The store loses power, with or without the load.
 	"power": {failing: 0.4, world: newPoweredWorld},
-	// The store is in the load's process and acknowledges unsynced rows: rows lost with it must not be final.
+	// The store is in the load's process and acknowledges unsynced rows: rows lost with the process must not be final.
 	"own store":          {failing: 0.4, world: newLazyWorld},
 	"numbered":           {leaves: numberedRows, failing: 0.15},
 	"numbered power":     {leaves: numberedRows, failing: 0.15, world: newPoweredWorld},
@@ -60,12 +60,14 @@ var drawnModes = map[string]drawnMode{
 	"when":               {leaves: rowsThatPass, failing: 0.4},
 	"changes":            {leaves: rowsOfChanges, failing: 0.4},
 	"changes power":      {leaves: rowsOfChanges, failing: 0.4, world: newPoweredWorld},
-	// How the service may treat cells with one timestamp, and deletions before a write with an earlier one.
+	// The service may treat cells with equal timestamps, and deletions followed by a write with an earlier one, in any
+	// way.
 	"timestamps": {failing: 0.4, also: func(m *drawnLoad) {
 		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
 	}},
 	"pre-split": {failing: 0.2, also: func(m *drawnLoad) { m.cfg.Target.PreSplit = plan.PreSplit(2 + m.rnd.IntN(9)) }},
-	// Killed at its checkpoint 0, then in another table at checkpoint 1, …, as long as it has such a checkpoint.
+	// The load is killed at checkpoint 0, then in another table at checkpoint 1, and so on while there is such a
+	// checkpoint.
 	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
 	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
 	// One file is bad: the others are loaded.
@@ -73,15 +75,15 @@ var drawnModes = map[string]drawnMode{
 	"numbered bad file": {failing: 0.15, leaves: numberedRows, run: (*drawnLoad).runWithBadFile},
 }
 
-// leaves is what a load leaves in the table.
+// leaves is the kind of rows that a load leaves in the table.
 type leaves uint8
 
 const (
 	lastRows     leaves = iota // of each key
-	numberedRows               // each record, numbered in its order
+	numberedRows               // each record, numbered in order
 	sumsOfRows
 	allVersions  // of each cell
-	rowsThatPass // a condition on their columns
+	rowsThatPass // rows that meet a condition on their columns
 	rowsOfChanges
 )
 
@@ -107,10 +109,10 @@ type drawnLoad struct {
 	killed    kills
 }
 
-// TestAnyLoadLeavesTheTableThatItsRecordsMean draws input, key, mode, conditions, memory, faults, splits and kills.
-// The table must equal a plain sequential application, each record is counted once, exactly the expected ones are
-// rejected, every checkpoint knows which rows are final, and no final row is sent again.
-func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
+// TestAnyLoadMatchesSequentialApplication draws inputs, keys, modes, conditions, memory, faults, splits and kills. The
+// table must equal a sequential application of the records, each record is counted once, exactly the expected records
+// are rejected, every checkpoint knows which rows are final, and no final row is sent again.
+func TestAnyLoadMatchesSequentialApplication(t *testing.T) {
 	t.Run("loads", func(t *testing.T) {
 		for name, mode := range drawnModes {
 			for seed := *drawnSeed; seed < *drawnSeed+uint64(few(*drawnSeeds)); seed++ {
@@ -121,14 +123,14 @@ func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
 			}
 		}
 	})
-	least := min(1, *drawnSeeds/50) // what a few loads have depends on their seeds
+	least := min(1, *drawnSeeds/50) // the choices of a few loads depend on their seeds
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
 		least = 0 // and on their modes
 	}
 	had.check(t, least)
 }
 
-// few is how many of n seeds are run: one with -short, which is for the race detector.
+// few returns how many of n seeds are run: only one with -short, for the race detector.
 func few(n int) int {
 	if testing.Short() {
 		return min(n, 1)
@@ -153,7 +155,7 @@ func drawLoad(t *testing.T, name string, mode drawnMode, seed uint64) {
 
 func (m *drawnLoad) draw() (before contents) {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(m.name)) // other loads for each mode
+	_, _ = hash.Write([]byte(m.name)) // different loads for each mode
 	rnd := rand.New(rand.NewPCG(m.seed, hash.Sum64()))
 	m.rnd, m.killed = rnd, kills{bySent: map[checkpoint.Position]int{}}
 	m.key, m.stdin = &drawnKeys[rnd.IntN(len(drawnKeys))], ""
@@ -237,10 +239,10 @@ func (m *drawnLoad) settle(flip func() bool) {
 		o.mode, o.condition, o.deleteNull = table.Put, table.Ignore, false
 	}
 	if o.mode == table.Delete && o.condition == table.ExpectExist {
-		// It is unknown whether a repeated delete found its row, and so is the count of rejects.
+		// It is unknown whether a repeated delete found its row, and so the count of rejects would be unknown.
 		o.condition = table.Ignore
 	}
-	if m.hasBadFile() { // what happened to a record shows only where no other has its key
+	if m.hasBadFile() { // a record's outcome shows only if no other record has its key
 		o.mode, o.condition, o.deleteNull, m.input.unique, m.input.refused, m.input.spoiled = table.Put, table.Ignore, false,
 			true, false, false
 	}
@@ -249,7 +251,7 @@ func (m *drawnLoad) settle(flip func() bool) {
 
 func (m *drawnLoad) formats() []string {
 	switch {
-	case m.input.amounts: // integers that are text of Parquet and JSON stay text
+	case m.input.amounts: // integers in texts of Parquet and JSON remain text
 		return []string{"csv", "csv.gz"}
 	case m.mode.leaves == lastRows && m.name != "damage" && !m.hasBadFile() && m.rnd.IntN(4) == 0:
 		return append(slices.Clone(drawnFormats), standardInput, standardInput, standardInput)
@@ -284,7 +286,7 @@ func (m *drawnLoad) configure(files []string) {
 	cfg.Resume.Look = true
 	if m.scheduled = rnd.IntN(3) > 0; m.scheduled {
 		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
-		cfg.Limits.Memory += 64 << 20 // else the sections have no room
+		cfg.Limits.Memory += 64 << 20 // otherwise there is no room for sections
 		if rnd.IntN(2) == 0 {
 			cfg.switchAfter = 1 + rnd.IntN(8)
 		}
@@ -296,7 +298,7 @@ func (m *drawnLoad) configure(files []string) {
 	case sumsOfRows:
 		m.adds(cfg)
 		cfg.Write.Order = plan.LastWins
-		w.plan.Within = 0 // an attempt may be applied however late
+		w.plan.Within = 0 // an attempt may be applied arbitrarily late
 	case rowsOfChanges:
 		cfg.Write.Order, cfg.Columns.Exclude = plan.LastWins, []string{"c"}
 		cfg.Read.Changes = &reader.Changes{Column: "c", Values: m.oracle.ops}
@@ -314,13 +316,14 @@ func (m *drawnLoad) configure(files []string) {
 		cfg.Limits.Records = int64(1 + rnd.IntN(len(m.records)))
 		m.records = m.records[:cfg.Limits.Records]
 	}
-	if m.key.template == "" { // keys of several tables have the table before them
+	if m.key.template == "" { // with several tables, keys begin with the table
 		cfg.onSnapshot = m.compare
 	}
 	w.simulate(m.t, m.simulate)
 }
 
-// trouble begins faults and splits. The returned function ends them: a reading of partitions may outlive the load.
+// trouble begins faults and splits. The returned function ends them, because a reading of partitions may outlive the
+// load.
 func (m *drawnLoad) trouble() (end func()) {
 	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
 	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))
@@ -352,7 +355,7 @@ func (m *drawnLoad) trouble() (end func()) {
 	}
 }
 
-// split cuts a table at the key of a record, which is then not served for a moment.
+// split splits a table at the key of a record. The partition is then not served for a moment.
 func (m *drawnLoad) split(source *rand.Rand) {
 	name := "t"
 	if m.key.template != "" {
@@ -365,7 +368,7 @@ func (m *drawnLoad) split(source *rand.Rand) {
 	}
 }
 
-// runs runs the load, killed any number of times, and judges it.
+// runs runs the load, with any number of kills, and judges the result.
 func (m *drawnLoad) runs(before contents) {
 	want := m.oracle.apply(before, m.records)
 	end := m.trouble()
@@ -393,7 +396,7 @@ func (m *drawnLoad) String() string {
 		m.key.name, m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
 }
 
-// had counts what drawn loads have drawn and met: a random test says nothing about what it never draws.
+// had counts the choices and events of random loads: a random test proves nothing about choices that it never makes.
 var had drawn
 
 type drawn struct {

@@ -30,9 +30,9 @@ type drawnRecord struct {
 	id      string
 	n       int64
 	a, b, c string
-	ragged  bool // CSV: it has a field too many, so that the reader rejects it
-	file    int  // where it is written
-	number  int  // from 1 in that file
+	ragged  bool // CSV: it has one field too many, so that the reader rejects it
+	file    int  // index of the file it is written to
+	number  int  // number in that file, from 1
 }
 
 // name names a record among the rejects.
@@ -40,12 +40,12 @@ func (r *drawnRecord) name() string { return fmt.Sprint(r.file, "/", r.number) }
 
 type drawnKey struct {
 	name     string
-	pk       []string                    // as --pk takes it
+	pk       []string                    // for --pk
 	row      func(r *drawnRecord) string // its key, as contents writes it; its first column is the text up to a slash
-	columns  []string                    // of id and n, those that are attributes
+	columns  []string                    // which of id and n are attributes
 	needsID  bool                        // a record without an id has no key
 	perID    int64                       // rows that share an id
-	template string                      // tables that rows go to
+	template string                      // template of the table names
 }
 
 var drawnKeys = []drawnKey{
@@ -83,13 +83,13 @@ func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	}
 }
 
-// cut is a possible start of a partition: the first column of a record's key.
+// cut returns a possible start of a partition: the first column of a record's key.
 func (k *drawnKey) cut(r *drawnRecord) sim.Key {
 	first, _, _ := strings.Cut(k.row(r), "/")
 	return sim.Key(first)
 }
 
-// orderingKeys are the ordering keys of the records by place; nil for records that cannot become rows.
+// orderingKeys returns the ordering keys of the records by place; nil for records that cannot become rows.
 func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 	keys := map[checkpoint.Position][]byte{}
 	for i := range m.records {
@@ -109,22 +109,22 @@ func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 	return keys
 }
 
-// fan is how many rows share an id if the key is made of id and n.
+// fan is the number of rows that share an id if the key consists of id and n.
 const fan = 7
 
-// drawnInput is the source of records: one arrangement of keys, and its disturbances.
+// drawnInput generates records: one arrangement of keys, with disturbances.
 type drawnInput struct {
 	arrangement                                  string
 	keys, records                                int
-	unique                                       bool // no key comes twice
+	unique                                       bool // no key is repeated
 	repeats, hot, late, strays, spoiled, refused bool
 	perID                                        int64 // rows that share an id
-	amounts                                      bool  // a, b and n are integers of the record's own
+	amounts                                      bool  // a, b and n are integers unique to the record
 }
 
 var arrangements = []string{"sorted", "descending", "sorted by a prefix", "concatenated", "shuffled"}
 
-// values draws the records' numbers: each stands for a key, in key order.
+// values draws the records' numbers. Each number stands for a key, in key order.
 func (in *drawnInput) values(rnd *rand.Rand) []int {
 	values := make([]int, in.records)
 	for i := range values {
@@ -165,7 +165,7 @@ func (in *drawnInput) values(rnd *rand.Rand) []int {
 }
 
 func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
-	if in.strays { // one in every stretch of a few records, so that every piece has one
+	if in.strays { // one in every few records, so that every piece has one
 		for at := rnd.IntN(10); at < len(values); at += 5 + rnd.IntN(20) {
 			other := rnd.IntN(len(values))
 			if in.unique {
@@ -209,7 +209,7 @@ func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
 		if in.amounts {
 			r.n = int64(1 + rnd.IntN(1000))
 		}
-		if i > 0 && rnd.IntN(3) == 0 { // the first one shows all columns
+		if i > 0 && rnd.IntN(3) == 0 { // the first record has all columns
 			r.a = ""
 		}
 		if i > 0 && rnd.IntN(3) == 0 {
@@ -237,7 +237,7 @@ var drawnFormats = []string{"csv", "csv", "csv", "ndjson", "ndjson", "parquet", 
 // standardInput is the format of records read once from standard input.
 const standardInput = "-"
 
-// write writes records to files of drawn formats and notes their places.
+// write writes records to files of random formats and notes their places.
 func (m *drawnLoad) write(name string, records []drawnRecord, formats []string, most int) (files []string) {
 	for file := 0; file == 0 || len(records) > 0; file++ {
 		n := len(records)
@@ -252,7 +252,7 @@ func (m *drawnLoad) write(name string, records []drawnRecord, formats []string, 
 			records[i].file, records[i].number = file, i+1
 			records[i].ragged = records[i].ragged && kind != "ndjson" && kind != "parquet"
 		}
-		if n > 0 { // every file shows all columns
+		if n > 0 { // every file has all columns
 			first := &records[0]
 			if first.ragged = false; m.input.amounts {
 				first.a, first.b = "7", "-7"
@@ -352,7 +352,7 @@ func (m *drawnLoad) parquet(records []drawnRecord) string {
 	return b.String()
 }
 
-// lie changes the minima and maxima of columns in the footer of a Parquet file.
+// lie falsifies the minima and maxima of columns in the footer of a Parquet file.
 func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	t.Helper()
 	footer, at := parquetFooter(t, file)
@@ -374,7 +374,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	return append(out, "PAR1"...)
 }
 
-// damageParquet overwrites pages, and keeps size and time: a disk does not report its losses.
+// damageParquet overwrites pages but keeps size and time, because a disk does not report its losses.
 func damageParquet(t *testing.T, name string) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -410,7 +410,7 @@ func cutShort(t *testing.T, name string) {
 	conformance.Equal(t, err, nil, "error")
 }
 
-// parquetFooter reads the footer of a file, and where it begins.
+// parquetFooter reads the footer of a file, and returns where it begins.
 func parquetFooter(t *testing.T, file []byte) (footer *format.FileMetaData, at int) {
 	const tail = 8 // the footer's length and the magic
 	length := int(binary.LittleEndian.Uint32(file[len(file)-tail:]))

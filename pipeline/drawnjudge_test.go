@@ -29,22 +29,23 @@ type sequence struct {
 	deleteNull bool
 	when       string
 	key        *drawnKey
-	ops        map[string]table.Mode // of changes: what each record does, by its column c
+	ops        map[string]table.Mode // in changes, each record's operation, by its column c
 	refuses    bool                  // the service refuses records with refusedWord
 }
 
 type leftBySequence struct {
 	rows     contents
 	rejected []string
-	left     int64 // records that the condition on columns leaves out
-	// unsent are refused records that a later one may supersede before they are sent; open is which of them a key has.
+	left     int64 // records left out by the condition on columns
+	// unsent holds refused records that a later one may supersede before they are sent; open tells which of them a key
+	// has.
 	unsent map[string]bool
 	open   map[string][]string
-	// past holds all rows that each key has ever had, "" for no row: a stopped load leaves one of them.
+	// past holds all rows that each key has ever had, "" for none: a stopped load leaves one of them.
 	past map[string][]string
-	// refusedLater are records that the service refuses for keys written by an earlier record.
+	// refusedLater counts records that the service refuses although an earlier record has written their key.
 	refusedLater int
-	numbers      map[string]int // of numbered rows, how many each id has
+	numbers      map[string]int // number of numbered rows for each id
 }
 
 func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence {
@@ -71,7 +72,7 @@ func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence 
 	return left
 }
 
-// supersedes reports whether a waiting record gives way to a later one of its key.
+// supersedes reports whether a waiting record is superseded by a later one of its key.
 func (s *sequence) supersedes() bool { return s.mode == table.Put && s.condition == table.Ignore }
 
 // makesRow reports whether a record is a row that the service is asked to write.
@@ -82,7 +83,7 @@ func (s *sequence) refused(r *drawnRecord) bool {
 	return s.refuses && s.modeOf(r) != table.Delete && strings.HasPrefix(r.b, refusedWord)
 }
 
-// modeOf is the operation of a record.
+// modeOf returns the operation of a record.
 func (s *sequence) modeOf(r *drawnRecord) table.Mode {
 	if s.mode == table.Changes {
 		return s.ops[r.c]
@@ -133,7 +134,7 @@ func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 			cells[name] = v
 		}
 	}
-	if mode == table.Update && !exists && len(cells) == 0 { // deletions alone make no row
+	if mode == table.Update && !exists && len(cells) == 0 { // deletions alone do not create a row
 		left.past[key] = append(left.past[key], "")
 		return true
 	}
@@ -176,7 +177,7 @@ func added(a, b string) string {
 // newerThan separates the versions of a cell.
 const newerThan = " newer than "
 
-// drawnRow is a row as text, "" if it does not exist.
+// drawnRow returns a row as text, "" if it does not exist.
 func drawnRow(cells map[string]string, exists bool) string {
 	if !exists {
 		return ""
@@ -185,7 +186,8 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left is a table's content as the oracle has it: without marks, numbers as places among the rows of an id.
+// left returns a table's content in the form of the oracle: without marks, and with numbers as ranks among the rows of
+// an id.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}
@@ -220,7 +222,7 @@ func (m *drawnLoad) differs(want leftBySequence, table contents) string {
 	return cmp.Diff(want.rows, m.left(table))
 }
 
-// judge compares the content and counts that a load has left with the expected ones.
+// judge compares the table and the counts after a load with the expected ones.
 func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	t := m.t
 	t.Helper()
@@ -239,13 +241,13 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 		"%s: %d read, %d written, %d superseded, %d left, %d rejected; want %d read, %d rejected", r.State, r.Read, r.Written,
 		r.Superseded, r.ConditionFailed, r.Rejected, read, rejected)
 	if never := m.mode.leaves != lastRows; never && r.Superseded > 0 || r.ExtraVersions > 0 ||
-		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row written before the kill and replaced is left
+		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row written before a kill and replaced is left out
 		t.Errorf("%d superseded, %d versions, %d left, want %d", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
 	}
 	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
 	_, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir))
 	conformance.True(t, os.IsNotExist(err), "the timestamps of a finished run are kept: %v", err)
-	// Headers of files that are searched for key ranges are not counted when the files are read.
+	// Headers of files searched for key ranges are not counted when the files are read.
 	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
 	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
 	conformance.True(t, !whole || r.BytesRead <= m.bytes() && r.BytesRead >= least,
@@ -257,7 +259,7 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	conformance.True(t, m.killed.attempts != 1 || err == nil && len(left) == 0, "%v is left behind: %v", left, err)
 }
 
-// bytes is the size of all inputs; 0 if parts of one format are skipped.
+// bytes returns the size of all inputs; 0 if parts of one format are skipped.
 func (m *drawnLoad) bytes() (sum int64) {
 	for _, name := range m.cfg.Inputs {
 		info, err := os.Stat(name)
@@ -309,7 +311,7 @@ func (m *drawnLoad) spoiled(rows contents) map[string]contents {
 	return broken
 }
 
-// cmpKey is the name that left gives a single row.
+// cmpKey returns the name that left gives to a single row.
 func cmpKey(m *drawnLoad, key string) string {
 	if m.mode.leaves == numberedRows {
 		id, _ := numberOf(key)
@@ -337,7 +339,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	kept := 0
 	files := conformance.Try(filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))).Must(m.t)
 	for _, name := range files {
-		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // neither reasons nor later ones
+		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // neither reasons nor .later files
 			kept += len(lines(m.t, name))
 			if strings.HasSuffix(name, ".csv") {
 				kept-- // its header
@@ -366,7 +368,8 @@ func (m *drawnLoad) checkReturned(rows contents) {
 // hasBadFile reports whether one file of the load is to be bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages a file, or gives it too many rejects. The rows of the others must be loaded, and it be named.
+// runWithBadFile damages a file, or gives it too many rejects. The other files' rows must be loaded, and the file
+// named.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]
@@ -374,7 +377,7 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 	its := slices.DeleteFunc(slices.Clone(m.records), func(r drawnRecord) bool { return r.file != bad })
 	switch kind := filepath.Ext(name); {
 	case len(its) < 10:
-		return // there is too little of it
+		return // the file is too short
 	case kind == ".parquet":
 		damageParquet(t, name)
 	case kind == ".gz":

@@ -23,22 +23,22 @@ import (
 
 var errKilled = errors.New("killed")
 
-// kills is what is known about a load that is killed repeatedly until it is done.
+// kills is the state of a test that kills a load repeatedly until it is done.
 type kills struct {
 	mu     sync.Mutex
-	keys   map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
+	keys   map[checkpoint.Position][]byte // ordering keys of all records; nil for those that cannot become rows
 	bySent map[checkpoint.Position]int    // the first attempt that has sent a record
 
 	attempts, replayed, checked, unsaid int
 }
 
-// moment is when an attempt ends, counted from 1; the zero moment never comes.
+// moment is when an attempt ends, counted from 1; the zero moment means never.
 type moment struct {
 	save, send int
 	gently     bool
 }
 
-// kills makes a load end at the moment, and returns its context.
+// kills makes a load end at the moment, and returns the context for it.
 func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	drain, stopGracefully := context.WithCancelCause(ctx)
@@ -63,7 +63,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 			end()
 		}
 		if dead {
-			return errKilled // what a dead process would have written
+			return errKilled // a dead process would not have written this
 		}
 		return nil
 	}
@@ -81,7 +81,8 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 	return ctx, func() { stopGracefully(nil); stop(nil) }
 }
 
-// untilDone runs attempts, half of the loads killed at drawn moments until they may end, and returns the last report.
+// untilDone runs attempts until the load is done, and returns the last report. Half of the loads are killed at random
+// moments.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
 	if m.rnd.IntN(2) == 0 {
@@ -109,7 +110,7 @@ func (m *drawnLoad) untilDone() *Report {
 	}
 }
 
-// restart is the time between two processes: no two exist in one millisecond, the unit of timestamps and marks.
+// restart is the time between two processes: no two start in the same millisecond, the unit of timestamps and marks.
 const restart = 20 * time.Millisecond
 
 // attempt runs until it is killed before a checkpoint or a request, stopped in order, or done.
@@ -160,7 +161,7 @@ func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 // compare compares the final rows of a checkpoint with the counters of that moment.
 func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	if m.killed.checked++; m.killed.checked > 20 && m.killed.checked%10 > 0 {
-		return // of many checkpoints, some
+		return // if there are many checkpoints, only some are compared
 	}
 	final, read := int64(0), int64(0)
 	places := m.places()
@@ -182,7 +183,8 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	}
 }
 
-// places returns a function for where records come in reading order, by source and number, and whether they do.
+// places returns a function that maps places in the input to places in reading order, and reports whether the record is
+// read.
 func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
 	job := conformance.Try(checkpoint.ReadJob(m.cfg.RunDir)).Must(m.t)
 	file := conformance.Try(job.ReadOrder(m.cfg.RunDir)).Must(m.t)
@@ -199,7 +201,7 @@ func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, boo
 
 // runAtEveryCheckpoint kills the load at checkpoint 1, then in another table at checkpoint 2, …
 func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
-	for at := 1; ; at += 1 + at/6 { // of many, some
+	for at := 1; ; at += 1 + at/6 { // if there are many, only some
 		want := m.oracle.apply(before, m.records)
 		m.cfg.Checkpoint.Every = time.Millisecond
 		r := m.attempt(moment{save: at})
@@ -220,7 +222,8 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	}
 }
 
-// runDamaged damages a file in the middle. The load must fail, and each key hold what a prefix of its records leaves.
+// runDamaged damages a file in the middle. The load must fail, and each key's row must result from a prefix of its
+// records.
 func (m *drawnLoad) runDamaged(before contents) {
 	t := m.t
 	early := m.damage()
@@ -263,12 +266,12 @@ func neverHad(before contents, want leftBySequence, rows contents) string {
 	return ""
 }
 
-// damage damages a file after the load has looked at its inputs: before its first row (early), or while it runs.
+// damage damages a file after the load has inspected its inputs: before its first row (early), or while it runs.
 func (m *drawnLoad) damage() (early bool) {
 	m.t.Helper()
 	more := m.input
 	more.records, more.unique, more.spoiled = 400, false, false
-	if m.input.unique { // other keys than those of the load, as none may come twice
+	if m.input.unique { // keys that the load does not have, as none may be repeated
 		more = drawnInput{arrangement: m.input.arrangement, records: 400, unique: true, perID: m.key.perID}
 	}
 	records := more.draw(m.rnd, "last")

@@ -46,7 +46,7 @@ func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	}
 }
 
-// passingFaults are faults that a later attempt need not meet.
+// passingFaults are faults after which a later attempt may succeed.
 var passingFaults = []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"},
 	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
 	{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropBefore}, {Action: faults.DropAfter},
@@ -69,8 +69,8 @@ func everyThird(i int, code string) string {
 	return ""
 }
 
-// TestEveryRequestMayFailInEveryWay fails request 0, then 1, … in every transient way.
-func TestEveryRequestMayFailInEveryWay(t *testing.T) {
+// TestLoadSurvivesAnyFailedRequest fails request 0, then 1, … in every transient way.
+func TestLoadSurvivesAnyFailedRequest(t *testing.T) {
 	text := repeated(60, 12)
 	want := lastOf(t, text)
 	for f := range passingFaults {
@@ -84,7 +84,7 @@ func TestEveryRequestMayFailInEveryWay(t *testing.T) {
 	}
 }
 
-// failsAt loads with request n failing. past means that the load had no request n.
+// failsAt runs a load whose request n fails. past means that the load had no request n.
 func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int) (past bool) {
 	w := newWorld(t)
 	hit := false
@@ -102,7 +102,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 }
 
 // A row that the service neither accepts nor refuses is rejected, regardless of its batch, and the others are written.
-func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
+func TestRowThatAlwaysFailsIsRejected(t *testing.T) {
 	poisoned := func(r table.Ref) bool { return bytes.Contains(r.Body(), []byte("poison")) }
 	for name, fault := range map[string]func(sent []table.Ref) faults.Fault{
 		"of its own": func(sent []table.Ref) faults.Fault {
@@ -139,7 +139,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 				cfg := w.config(w.file("in.csv", text))
 				cfg.Write.Order, cfg.Lanes.RetryFor = order, 3*time.Second
 				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
-				cfg.Lanes.Concurrency = 1 // a request is decided about right after its rows were seen
+				cfg.Lanes.Concurrency = 1 // a request is judged right after its rows were seen
 				var sent []table.Ref
 				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
 				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
@@ -158,8 +158,8 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 	}
 }
 
-// While nothing at all is written, the service is down: that rejects no row, however often it fails.
-func TestAnOutageRejectsNothing(t *testing.T) {
+// While nothing at all is written, the service is down: no row is rejected, however often it fails.
+func TestOutageRejectsNoRow(t *testing.T) {
 	for _, code := range []string{"OTSInternalServerError", "OTSServerUnavailable", "OTSTimeout", ""} {
 		t.Run(code, virtual(func(t *testing.T, w *world) {
 			text, want := plainCSV(80)
@@ -207,8 +207,8 @@ func (w *world) refused(cfg trial) string {
 	return err.Error()
 }
 
-// A run that cannot be continued is refused with advice, and begins again with --fresh.
-func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
+// A run that cannot be resumed is refused with advice, and --fresh starts over.
+func TestUnresumableRunIsRefusedUnlessFresh(t *testing.T) {
 	file := func(name, text string) func(*world, string) {
 		return func(w *world, dir string) { must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
 	}
@@ -261,8 +261,8 @@ func TestReturnedKeysFileWithOnlyHeaderIsRewritten(t *testing.T) {
 	}
 }
 
-// If the newest checkpoint cannot be read, rows may have been sent that the older one neither knew nor allowed.
-func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
+// If the newest checkpoint is unreadable, rows may have been sent that the older one neither knew nor allowed.
+func TestLoadResumesFromOlderCheckpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
@@ -273,7 +273,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	first := cfg
-	var older []byte // this and the others are of the one that writes checkpoints
+	var older []byte // used, like the others, only by the writer of checkpoints
 	knows := int64(0)
 	dead := false
 	first.keeping.OnSave = func(s *checkpoint.Snapshot) (err error) {
@@ -299,7 +299,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	conformance.True(t, r.Resumed && r.Found >= 50, "%d rows were found, want those after the older checkpoint", r.Found)
 }
 
-func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
+func TestResumedLoadKeepsMarkColumn(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\nc\nd,e\n"))
 	cfg = stopped(w, cfg)
@@ -317,12 +317,12 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	conformance.Equal(t, len(w.rows()), 2, "rows")
 }
 
-// The work after a load can be interrupted too: the load is then not begun again.
-func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
+// The work after a load can also be interrupted: the load then does not start again.
+func TestFinishedLoadWithKeptCheckpointSendsNothingAgain(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", badCSV))
-		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // whose rows would all be rejected
+		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // a second load would reject all rows
 		cfg.Checkpoint.Keep, cfg.Resume.Look = true, true
 		r := w.load(cfg)
 		conformance.MustTrue(t, r.State == StateFinished && r.Written == 3 && checkpoint.Exists(cfg.RunDir), "%+v", r)
@@ -336,7 +336,7 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 	}
 }
 
-// A runs folder that cannot be searched does not count as missing.
+// A folder of runs that cannot be searched does not count as missing.
 func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
@@ -370,10 +370,10 @@ func TestUnusableRunFileLosesNoRow(t *testing.T) {
 				if begun {
 					killed := cfg
 					ctx, done := moment{save: 3}.kills(&killed, nil)
-					_, _ = killed.run(ctx) // it ends as it may
+					_, _ = killed.run(ctx) // any ending will do
 					done()
 				}
-				cfg.Checkpoint.Every = time.Second // it is tried again for a minute
+				cfg.Checkpoint.Every = time.Second // writing is retried for a minute
 				path := filepath.Join(cfg.RunDir, name)
 				before, missing := os.ReadFile(path)
 				must(t, os.RemoveAll(path))
@@ -439,13 +439,13 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		w.wantRows(want)
 		conformance.Equal(t, failures.Load(), 60, "failures")
 		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
-		// After the last good one a lane may send only its allowance: 30 failures later all of it has been sent.
+		// After the last good checkpoint a lane may send only its allowance: 30 failures later, all of it has been sent.
 		n := whileFailing.Load()
 		conformance.True(t, n == 0, "%d requests were sent long after the last checkpoint", n)
 	})
 }
 
-func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
+func TestLoadFailsIfCheckpointsCannotBeSaved(t *testing.T) {
 	for name, spoil := range map[string]func(*trial){
 		"checkpoint": func(cfg *trial) {
 			cfg.keeping.OnSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
@@ -479,7 +479,8 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-// killedAfter kills a load at its first checkpoint beyond that many rows, and returns the one before, which is valid.
+// killedAfter kills a load at its first checkpoint beyond the given number of rows, and returns the previous one, which
+// is valid.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -509,7 +510,8 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// grid powers an embedded store. A failure loses unsynced data, the store's memory and all requests in flight.
+// grid is the power supply of an embedded store. A failure loses unsynced data, the store's memory and all requests in
+// flight.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan
@@ -519,18 +521,18 @@ type grid struct {
 	fs       *vfs.MemFS
 	server   *server.Server
 	losses   int                // so far
-	away     int                // requests that still find nobody
-	simulate *server.Simulation // how tables behave; nil is without a simulation
-	alone    bool               // the power may fail while the load continues
+	away     int                // requests that will still find no store
+	simulate *server.Simulation // how tables behave; nil means no simulation
+	alone    bool               // power may fail while the load continues
 	ending   sync.WaitGroup
 }
 
 var errPower = errors.New("the power has failed")
 
-// newPoweredWorld is a world whose store syncs acknowledged rows.
+// newPoweredWorld returns a world whose store syncs acknowledged rows.
 func newPoweredWorld(t *testing.T) *world { return powered(t, false) }
 
-// newLazyWorld is a world whose store acknowledges unsynced rows, like one in the process of a load.
+// newLazyWorld returns a world whose store acknowledges unsynced rows, like one in the process of a load.
 func newLazyWorld(t *testing.T) *world { return powered(t, true) }
 
 func powered(t *testing.T, noSync bool) *world {
@@ -566,7 +568,7 @@ func (g *grid) now() (*server.Server, int) {
 	return g.server, g.losses
 }
 
-// RoundTrip passes a request to the running store. Once an answer is out, its rows are on the remaining disk.
+// RoundTrip passes a request to the running store. Once it has answered, the rows are on the disk that survives.
 func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.refuses() {
 		return nil, fmt.Errorf("connect: %w", errPower)
@@ -582,7 +584,7 @@ func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refuses counts a request that arrives without a store.
+// refuses counts a request that arrives while there is no store.
 func (g *grid) refuses() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -602,12 +604,12 @@ func (g *grid) lose(rnd *rand.Rand) {
 	g.losses++
 	g.away = rnd.IntN(6)
 	g.open(left)
-	g.ending.Go(func() { // it may be one of its requests that asks for this
+	g.ending.Go(func() { // one of its own requests may have caused this
 		conformance.Equal(g.t, old.Close(), nil, "close the store that is gone")
 	})
 }
 
-// endanger lets the power fail at some requests, if the load may survive that.
+// endanger makes power fail at some requests, if the load can survive that.
 func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	if g == nil {
 		return
@@ -631,14 +633,14 @@ func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	}
 }
 
-// diesWith turns the power off when the process of the load ends, as it must if the store is in that process.
+// diesWith turns the power off when the process of the load ends, because the store is in that process.
 func (g *grid) diesWith(rnd *rand.Rand) {
 	if g != nil && (!g.alone || rnd.IntN(2) == 0) {
 		g.lose(rnd)
 	}
 }
 
-// serve passes every request: a load that begins without a store gives up.
+// serve passes every request, because a load that begins without a store gives up.
 func (g *grid) serve() {
 	if g == nil {
 		return
@@ -663,7 +665,7 @@ func (g *grid) lost() int {
 	return n
 }
 
-// sortedFile is a file of records sorted by key; some are refused, two of each ten by the service.
+// sortedFile returns records sorted by key; some are rejected, two of every ten by the service.
 func sortedFile(records int) string {
 	return rowsOf("id,n\n", records, func(i int) string {
 		switch i % 50 {
@@ -726,8 +728,8 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
 }
 
-// A run cannot be resumed with another schedule than its own: its records have other places.
-func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
+// A run can be resumed only with its own schedule: with another one, its records have different places.
+func TestResumedLoadNeedsItsSchedule(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(path string) error{
 		"damaged": func(path string) error { return os.WriteFile(path, []byte("tsimport reading order 1\n\x00"), 0o600) },
@@ -749,7 +751,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		first.Lanes.Concurrency = 1
 		conformance.Must(t, conformance.ErrorOf(first.run(ctx)))
 		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
-		// A resumed load must not depend on its own choice.
+		// A resumed load must not choose a schedule itself.
 		cfg.order, cfg.sectionRows = orderNever, 7
 		r, err := cfg.run(context.Background())
 		if name == "whole" {

@@ -55,7 +55,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end keeps what a resuming attempt needs and closes what the load has opened. err, if not nil, ended the load early.
+// end saves what a resuming attempt needs and closes what the load has opened. err, if not nil, ended the load early.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()
@@ -73,7 +73,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	finished := err == nil && (a.cfg.Limits.SetAside || !a.counts.OverLimit(a.cfg.Limits.MaxErrors, true))
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
-			a.counts.CheckpointError = keepErr.Error() // the one before still holds
+			a.counts.CheckpointError = keepErr.Error() // the previous checkpoint remains valid
 		}
 	}
 	if finished {
@@ -94,7 +94,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	err = errors.Join(err, report.Balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
-		report.RejectReasons = reasons // without them the files still have all
+		report.RejectReasons = reasons // the files are complete without them
 	}
 	if err == nil && report.State == StateFinished && cfg.Resume.Once() && !cfg.DryRun {
 		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)

@@ -14,10 +14,10 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// fill makes an open file refuse more, as on a full disk; its content can still be synced.
+// fill makes writes to an open file fail, as on a full disk; its content can still be synced.
 func fill(t *testing.T, f *os.File) {
 	t.Helper()
-	other, err := os.Open(f.Name()) // for reading
+	other, err := os.Open(f.Name()) // read-only
 	if err != nil {
 		t.Error(err)
 		return
@@ -26,9 +26,9 @@ func fill(t *testing.T, f *os.File) {
 	conformance.Equal(t, syscall.Dup3(int(other.Fd()), int(f.Fd()), syscall.O_CLOEXEC), nil, "error")
 }
 
-// A checkpoint must not rely on rejects that could not be written: nobody could resume from it.
+// A checkpoint must not rely on rejects that could not be written: no attempt could resume from it.
 func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
-	// A fast machine may be done before its first checkpoint, or have no reject left: then the input was too short.
+	// A fast machine may be done before its first checkpoint, or have no rejects left: then the input was too short.
 	for records := 2000; ; records *= 4 {
 		conformance.MustTrue(t, records <= 1<<20, "no load was running when a checkpoint was written")
 		if fullDisk(t, records) {
@@ -43,7 +43,7 @@ func fullDisk(t *testing.T, records int) bool {
 	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))
 	cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Read.SplitBytes = true, time.Millisecond, 100
 	first := cfg
-	full := false // the dispatcher's
+	full := false // used by the dispatcher's goroutine
 	first.onSnapshot = func(d *dispatcher, _ *checkpoint.Snapshot) {
 		for _, f := range d.files.Folder.Files() {
 			if !full {

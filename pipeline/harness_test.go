@@ -45,7 +45,8 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// An attempt is applied after lateness, and loads wait settle for it. A stopped machine must not apply it at all.
+// A late attempt is applied after lateness, and loads wait settle for it. If the machine is paused, it is not applied
+// at all.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
@@ -58,7 +59,7 @@ func TestMain(m *testing.M) {
 	conformance.Main(m)
 }
 
-// world is an embedded store in memory and the tools for loading into it.
+// world is an in-memory embedded store, with tools for loading into it.
 type world struct {
 	t      *testing.T
 	dir    string
@@ -66,8 +67,8 @@ type world struct {
 	server *server.Server
 	// template, if set, names the tables of loads instead of t.
 	template string
-	newest   int   // versions that are read of each cell; 0 is one
-	grid     *grid // with its power; nil if that does not fail
+	newest   int   // versions of each cell to read; 0 means one
+	grid     *grid // its power supply; nil if that does not fail
 }
 
 func newWorld(t *testing.T) *world { return newWorldOf(t, server.Options{}) }
@@ -82,7 +83,7 @@ func newWorldOf(t *testing.T, o server.Options) *world {
 	return w
 }
 
-// virtually runs a test of a world in virtual time: waiting costs nothing.
+// virtually runs a test of a world in virtual time, so that waiting costs nothing.
 func virtually(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
@@ -172,7 +173,7 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-// config loads the inputs into table t with the string key id, creating it.
+// config returns a load of the inputs into table t with the string key id, which it creates.
 func (w *world) config(inputs ...string) trial {
 	name := "t"
 	if w.template != "" {
@@ -193,7 +194,7 @@ func (w *world) config(inputs ...string) trial {
 	}}
 }
 
-// spoil overwrites a block whose rows are all final: anybody who still holds one gets nonsense.
+// spoil overwrites a block whose rows are all final, so that later uses of them are detected.
 func spoil(b *table.Block) {
 	for i := range b.Data {
 		b.Data[i] = 0xdd
@@ -220,7 +221,7 @@ func (w *world) load(cfg trial) *Report {
 	return r
 }
 
-// contents is a table: rows by key, each with its cells as column=value.
+// contents is the content of a table: rows by key, with the text of each column's value.
 type contents map[string]map[string]string
 
 // rows reads the whole table, or all tables.
@@ -250,7 +251,7 @@ func (w *world) rowsOf(name string) contents {
 	err := scan.Table(context.Background(), w.sdk(), name, w.described(name).Key, scan.Options{Versions: w.newest},
 		func(r *scan.Row) error {
 			cells := map[string]string{}
-			for _, c := range r.Columns { // of versions, the newest first
+			for _, c := range r.Columns { // versions are sorted newest first
 				if newer := cells[c.ColumnName]; newer != "" {
 					cells[c.ColumnName] = newer + newerThan
 				}
@@ -288,7 +289,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	return found
 }
 
-// lastOf is the result of loading CSV text with the column id: the last record of each id.
+// lastOf returns the expected table for CSV text with the column id: the last record of each id.
 func lastOf(t *testing.T, text string) contents {
 	t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(t)
@@ -307,7 +308,7 @@ func lastOf(t *testing.T, text string) contents {
 	return left
 }
 
-// repeated is CSV text with repeated ids, about one in fifty empty.
+// repeated returns CSV text with repeated ids, of which about one in fifty is empty.
 func repeated(records, ids int) string {
 	return rowsOf("id,a,b\n", records, func(i int) string {
 		id := fmt.Sprint("key", i*7919%ids)

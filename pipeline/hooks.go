@@ -17,12 +17,12 @@ type hooks struct {
 
 	sectionRows int       // rows of a section; 0 means the constant
 	order       orderWhen // when inputs are read by a schedule
-	switchAfter int       // splits, from reading in order to a schedule; 0 goes by their keys
+	switchAfter int       // splits before reading switches from order to a schedule; 0 decides by their keys
 
 	processors  func() float64                      // CPU seconds used and waited for; nil measures them
-	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
+	serviceTime func() (earliest, latest time.Time) // nil uses the service's answers
 
-	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described
+	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a snapshot was taken
 	onSend     func([]table.Ref)                       // rows are sent
 	onFree     func(*table.Block)                      // a block's memory is about to be used again
 }

@@ -7,11 +7,11 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// When a load warns of a hot partition-key value. Many rows are awaited: a file sorted by it must raise no alarm.
+// Rows after which a load looks for a hot partition-key value: many, as a file sorted by it must raise no alarm.
 const (
 	hotKeyShare   = 0.9
 	firstLookRows = 16 << 10 // the first look; each later one after four times as many rows
-	leastLookRows = 1000     // rows, when the input has ended
+	leastLookRows = 1000     // minimum, when the input has ended
 
 	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
@@ -24,8 +24,8 @@ type hotKeyWatch struct {
 	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
 	next    int64
-	told    bool  // was told
-	large   bool  // was told
+	told    bool  // of a value with nearly all rows
+	large   bool  // told of a value with too many bytes
 	looked  int64 // rows at the last look at bytes
 }
 

@@ -34,7 +34,7 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	return err
 }
 
-// beginKnown records the inputs about to be loaded. The table exists.
+// beginKnown records the inputs about to be loaded, once the table exists.
 func (a *attempt) beginKnown(ctx context.Context) error {
 	if !a.cfg.Resume.Once() || a.cfg.DryRun || a.planned.Empty {
 		return nil
@@ -55,7 +55,7 @@ func (a *attempt) openBlocks() (*rundir.Journal, error) {
 		return nil, err
 	}
 	if a.cfg.Resume.AcceptChanged {
-		return j, nil // an input may have other blocks now
+		return j, nil // an input may have different blocks now
 	}
 	err = j.Read(func(r *bufio.Reader) error {
 		blocks, err := io.ReadAll(r)

@@ -31,7 +31,7 @@ import (
 
 var liveSeeds = flag.Int("live-seeds", 2, "seeds of the tests of killed loads of live sources and of parts")
 
-// fromKeyed makes a load take its rows from a keyed origin.
+// fromKeyed returns a load of the rows of a keyed origin.
 func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
 	cfg := w.config(k.Name)
 	cfg.Read.Sources = k
@@ -39,7 +39,7 @@ func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
 	return cfg
 }
 
-// holding is the expected content of the table for these rows.
+// holding returns the expected content of the table for these rows.
 func holding(rows map[int64]string) contents {
 	want := contents{}
 	for id, text := range rows {
@@ -53,13 +53,13 @@ type changing struct {
 	t       *testing.T
 	rnd     *rand.Rand
 	origin  *sourcetest.Keyed
-	grows   bool // rows appear and vanish, too
+	grows   bool // rows also appear and vanish
 	mu      sync.Mutex
 	version int
 	was     map[int64][]string // all texts that a row has had
-	stays   map[int64]bool     // rows that were there all the time
-	sent    map[int64]string   // what was sent of each row last
-	by      map[int64]int      // and by which attempt
+	stays   map[int64]bool     // rows that exist all the time
+	sent    map[int64]string   // the last text sent for each row
+	by      map[int64]int      // the attempt that sent it
 	attempt int
 	begun   int // attempts that found no checkpoint
 }
@@ -92,7 +92,8 @@ func (c *changing) change(n int) {
 }
 
 // TestLiveSourceRowsAreEachFromOneMoment kills loads of live sources at checkpoints and applies late requests.
-// The table has each row's last version sent, nothing that never was, and no lasting row is missing.
+// The table must have each row's last version sent and no version that never existed, and no permanent row may be
+// missing.
 func TestLiveSourceRowsAreEachFromOneMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -121,7 +122,7 @@ func loadChanging(t *testing.T, seed uint64) {
 	cfg := w.fromKeyed(k)
 	cfg.Write.Order = plan.Order(rnd.IntN(2))
 	inOrder := rnd.IntN(3) == 0
-	if inOrder { // an expression says nothing about its values: sources are read one after the other
+	if inOrder { // an expression may repeat values: sources are read one after the other
 		cfg.Target.Key = []table.KeyColumn{{Name: "k", Type: table.String}}
 		cfg.Columns.Keys = slices.Grow(cfg.Columns.Keys, 1)[:1]
 		cfg.Columns.Keys[0].Name, cfg.Columns.Keys[0].Expr = "k", "text(id)"
@@ -226,7 +227,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	return r
 }
 
-// What a load cannot promise of live sources is refused by name, and nothing is written.
+// Options that are unsafe for live sources are refused by name, and nothing is written.
 func TestUnsafeOptionsForLiveSourcesAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*trial){
 		"--mode increment": func(cfg *trial) { cfg.Write.Mode = table.Increment },
@@ -282,7 +283,7 @@ func TestLiveSourceIsComparedInItsCurrentState(t *testing.T) {
 	}
 }
 
-// A frozen origin is divided once; several parts are read at a time, and a resumed run reads the rest of each.
+// A frozen origin is divided once. Several parts are read at the same time, and a resumed run reads the rest of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	for seed := range uint64(few(max(1, *liveSeeds/2))) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

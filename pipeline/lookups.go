@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// leastLookUps is the minimum of concurrent look-ups of all workers: one may need 200 small requests before it sends.
+// leastLookUps is the minimum number of concurrent look-ups of all workers: a batch may need 200 before it is sent.
 const leastLookUps = 64
 
 // lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) concurrently.
@@ -39,7 +39,7 @@ func lookUps(workers int) func(n int, do func(i int)) {
 	}
 }
 
-// earlier returns which rows the attempt before may have sent, by its checkpoint; nil if there was none.
+// earlier returns which rows the previous attempt may have sent, by its checkpoint; nil if there was none.
 func (a *attempt) earlier() *writer.Earlier {
 	s := a.from.Snapshot
 	if s == nil {

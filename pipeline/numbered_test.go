@@ -28,7 +28,7 @@ import (
 // numberedKey is the key of a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
 
-// numbered loads files with the columns user, what into table t, which numbers its rows.
+// numbered returns a load of files with the columns user and what into table t, which numbers its rows.
 func (w *world) numbered(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Key = numberedKey
@@ -36,7 +36,7 @@ func (w *world) numbered(inputs ...string) trial {
 	return cfg
 }
 
-// users makes records with the columns user, what: the second is the record's number, unique to it.
+// users returns records with the columns user and what; what is the record's number, and so unique.
 func users(rnd *rand.Rand, records, users int) string {
 	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
@@ -74,7 +74,7 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
 }
 
-// A load without marks reports how many rows may be there twice.
+// A load without marks reports how many rows may be in the table twice.
 func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.numbered(w.file("in.csv", users(rand.New(rand.NewPCG(3, 3)), 40, 20)))
@@ -90,7 +90,7 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	})
 }
 
-func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
+func TestReturnedKeysFileIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
 	w.file("keys.csv", "precious")
@@ -102,7 +102,7 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 }
 
 // Existing rows are changed by their numbers.
-func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
+func TestReturnedNumbersIdentifyRowsToChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,w0\na,w1\nb,w2\n"))
@@ -125,7 +125,7 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	w.wantRows(contents{})
 }
 
-// A load whose run folder is lost is begun again: its rows are found by their marks.
+// A load whose run folder is lost starts over, and finds its rows by their marks.
 func TestLookFirstFindsRowsOfLostRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 }
 
 // A file of the same name is loaded every ten minutes, perhaps with equal records: each load writes its own rows.
-func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
+func TestSecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{"not applied": {Action: faults.DropBefore},
 		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -224,8 +224,9 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// A killed load cannot know which of thousands of rows were sent; looking takes no more requests than sending.
-func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
+// A killed load cannot know which of thousands of rows were sent. Looking them up takes no more requests than sending
+// them.
+func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text := rowsOf("user,what\n", 6000, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i*7919%keys, i) })
@@ -249,7 +250,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			}
 			r, err := cfg.run(t.Context())
 			conformance.MustTrue(t, err == nil && r.State == StateInterrupted, "%v, %+v", err, r)
-			// As left by a process that was killed a while after its last checkpoint.
+			// As left by a process killed a while after its last checkpoint.
 			for i := range early.Pieces {
 				early.Pieces[i].Allowance = max(early.Pieces[i].Allowance, 2500)
 			}
@@ -267,7 +268,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	}
 }
 
-// The last search for surplus copies: rows found by a look-up have one copy, and a table of many keys is read once.
+// The final search for surplus copies: rows found by a look-up have one copy, and a table with many keys is read once.
 func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys  int
@@ -305,10 +306,11 @@ func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestRowsOfAFewKeysTravelTogether has a file sorted by key: few keys are known at a time, each with one row in flight.
-func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
+// TestRowsOfFewKeysAreSentTogether loads a file sorted by key: few keys are known at a time, each with one row in
+// flight.
+func TestRowsOfFewKeysAreSentTogether(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		// An answer that took no time would send the next row of its key alone, if one processor does everything.
+		// If one processor does everything, an instant answer would send the next row of its key alone.
 		w.simulate(t, server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
 		const rows, each = 30_000, 100
 		text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("k%05d,w%d\n", i/each, i) })

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// partitions returns where a table's partitions begin.
+// partitions is the source of a table's partition bounds.
 type partitions interface {
 	// Read returns the first key value of every partition but the first; exact means that the service named them.
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
@@ -49,14 +49,14 @@ type partitionPoller struct {
 	from    partitions
 	tables  *tables                         // in place of from, if there are several
 	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
-	asked   chan struct{}                   // one
+	asked   chan struct{}                   // capacity 1
 	maps    chan *partitioner.Map
 	reads   atomic.Int64
 	exact   atomic.Bool
 	failed  atomic.Pointer[string] // why the last reading failed
-	fatal   chan error             // one: why the load cannot continue
+	fatal   chan error             // capacity 1: why the load cannot continue
 	every   time.Duration
-	reading chan struct{} // one: held by the reading that is running
+	reading chan struct{} // capacity 1: held by the reading in progress
 }
 
 func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
@@ -66,7 +66,7 @@ func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
 	return s
 }
 
-// read reads the map. If it cannot be read the last one remains valid: bounds are hints.
+// read reads the map. If it cannot be read, the last map remains valid: bounds are hints.
 func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
 	if s.tables != nil {
@@ -151,7 +151,8 @@ func (s *partitionPoller) end() {
 
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map at intervals and on request until ctx ends. The first is short: first rows often split a table.
+// run reads the map at intervals and on request until ctx ends. The first interval is short: the first rows often split
+// a table.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Prepared is a planned load for processes that each do a part of it.
+// Prepared is the plan of a load that several processes share.
 type Prepared struct {
 	Plan *plan.Plan
 	// Job holds all that the rows depend on. A later process that passes it to Prepare gets the same plan, or an error.
@@ -25,7 +25,7 @@ type Prepared struct {
 // Former is another process's preparation.
 type Former struct {
 	Job      *checkpoint.Job
-	Division []byte // of its sources, as source.Origin says it
+	Division []byte // of its sources, as in source.Origin
 }
 
 // Prepare plans a load and writes nothing. former, if not nil, is another process's plan; a difference is an error.
@@ -83,7 +83,7 @@ type ChangedError struct{ Changes []string }
 func (e *ChangedError) Error() string {
 	text := e.Changes[0]
 	if n := len(e.Changes) - 1; n > 0 {
-		return text + " (and more that has changed)"
+		return text + " (and other changes)"
 	}
 	return text
 }
@@ -107,7 +107,7 @@ func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {
 	return scan.NewPartitions(p.attempt.admin, p.attempt.service.sdk, p.attempt.cfg.Target.Table).Read(time.Now())
 }
 
-// RejectText returns a row of the plan in its form among the rejects, for a record that was not kept.
+// RejectText returns a row of the plan as text for a rejects file, for a record that was not kept.
 func (p *Prepared) RejectText(body []byte) []byte {
 	return intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()(nil, body)
 }

@@ -34,8 +34,8 @@ type Preview struct {
 
 type PreviewTable struct {
 	Key     []table.KeyColumn
-	Create  bool          // it would be made
-	Ranges  int           // at the beginning; 0 of an existing table
+	Create  bool          // it would be created
+	Ranges  int           // initial number; 0 for an existing table
 	Table   *client.Table // nil if it does not exist or there are several
 	Several bool          // rows go to several tables
 
@@ -45,15 +45,15 @@ type PreviewTable struct {
 
 // PreviewSample describes the rows of a sample.
 type PreviewSample struct {
-	Looked      int64 // records
+	Looked      int64 // records looked at
 	Rejected    int64 // records that would be rejected
 	FirstReject string
-	RowBytes    float64 // of a row on average, as the service counts them
-	RowUnits    float64 // write units of one, without indexes
+	RowBytes    float64 // average size of a row, as the service counts it
+	RowUnits    float64 // average write units of a row, without indexes
 	HotKeys     []ledger.ReportHotKey
 	Largest     ledger.ReportHotKey // the value with the most bytes, and their share; none if Share is 0
 	Grows       bool                // values of the partition key rise from row to row, as assigned numbers and times do
-	Tables      []PreviewShare      // that rows go to, if there are several
+	Tables      []PreviewShare      // tables that rows go to, if there are several
 }
 
 // PreviewShare is a table and the share of the sample's rows that go to it.
@@ -63,9 +63,9 @@ type PreviewShare struct {
 }
 
 // Look returns what a load would do. It writes, creates and locks nothing: no table, run folder or state. It opens at
-// most most files and returns the errors that a load has before its first row. It may cost a few read units.
+// most most files and returns the errors that a load returns before its first row. It may cost a few read units.
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
-	cfg.DryRun = true // no resume point is looked for, and no lock is taken
+	cfg.DryRun = true // neither looks for a resume point nor takes a lock
 	cfg.setDefaults()
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -113,7 +113,7 @@ type rising struct {
 
 func (r *rising) add(key []byte) {
 	n := table.FirstColumn(r.of, key)
-	if n < 0 || r.of != table.Integer && !beginsWithDate(key[:n]) { // texts are in order for other reasons
+	if n < 0 || r.of != table.Integer && !beginsWithDate(key[:n]) { // other strings may be sorted for other reasons
 		return
 	}
 	if r.rows++; bytes.Compare(key[:n], r.last) > 0 {
@@ -122,7 +122,7 @@ func (r *rising) add(key []byte) {
 	r.last = append(r.last[:0], key[:n]...)
 }
 
-// is tolerates a sample of several files, each of which begins with its lowest value. With few rows it is false.
+// is reports whether it does, except where a file of the sample begins. With few rows it is false.
 func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
 // beginsWithDate reports whether a text begins like 2026-01-31.
@@ -139,7 +139,7 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, whole bool) bool {
 		switch {
 		case why != nil && !whole:
-			return false // perhaps of a part of a record
+			return false // the record may be cut off by the sample's end
 		case why != nil:
 			v.Sample.Looked++
 			if v.Sample.Rejected++; v.Sample.Rejected == 1 {
@@ -170,7 +170,7 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	}
 	for _, broken := range p.Broken {
 		v.Warnings = append(v.Warnings, client.OneLine(broken.Error())+
-			"; the load will fail there, and what is said here is of the records before")
+			"; the load will fail there, and this preview covers only the records before it")
 	}
 	report := hot.ReportWhole
 	if lanes := max(v.Target.Partitions, v.Target.Ranges); lanes > 1 {

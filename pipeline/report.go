@@ -19,7 +19,7 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report is how a load ended: summary.json. Its counts add up to Read unless the run failed. JSON has all on one level.
+// Report is how a load ended: summary.json. Its counts add up to Read unless the run failed. Its JSON is flat.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget
@@ -64,7 +64,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	return r
 }
 
-// noteRejectsDialect notes how rejected records are read again.
+// noteRejectsDialect notes the flags with which rejected records can be read again.
 func noteRejectsDialect(r *Report, sources []*plan.Source) {
 	encodings, formats := map[string]bool{}, map[string]bool{}
 	for _, s := range sources {
@@ -75,7 +75,7 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 		encodings[cmp.Or(rejects.Encoding, "utf-8")] = true
 		flags := rejects.Flags
 		format := ""
-		if len(flags) > 0 && flags[0] == "--format" { // it holds for all files of a command
+		if len(flags) > 0 && flags[0] == "--format" { // --format applies to all files of a command
 			format = flags[1]
 		}
 		formats[format] = true

@@ -37,7 +37,7 @@ func processorUse(u *syscall.Rusage) float64 {
 	return seconds(u.Utime) + seconds(u.Stime)
 }
 
-// processors returns the CPU seconds that the process has used or was ready to use. A load asks several times.
+// processors returns the CPU seconds that the process has used or was ready to use. A load calls it several times.
 func processors() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // leaves zeros

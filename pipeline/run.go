@@ -20,7 +20,8 @@ import (
 // Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
 //
 // The report is nil if the load could not begin; then nothing was written. Otherwise it says how the load ended, and is
-// also in the run folder. The error is that of a failed load: not rejected rows, the error limit or an interruption.
+// also in the run folder. The error is nil unless the load failed; rejected rows, the error limit and an interruption
+// are not failures.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
@@ -93,9 +94,9 @@ type attempt struct {
 	survey  *partitionPoller
 	looks   []look
 
-	bad        []keep.BadInput // that are left out of the plan
+	bad        []keep.BadInput // left out of the plan
 	mostInputs int             // as in plan.Request
-	former     *Former         // of a load that several processes do a part of each; nil means none
+	former     *Former         // another process's plan of the same load; nil means none
 }
 
 func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }
@@ -306,7 +307,7 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	return nil
 }
 
-// noteIndexes notes in the job the indexes to add to the new table: once that exists, nothing else shows them.
+// noteIndexes notes in the job the indexes to add to the new table: once that exists, nothing else records them.
 func (a *attempt) noteIndexes() {
 	job := a.from.Job
 	switch {

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
+func TestErrorLimitCountsAllAttempts(t *testing.T) {
 	w := newWorld(t)
 	b := rowsOf("id,n\n", 400, func(i int) string { return fmt.Sprintf("%d,%s\n", i, []string{"1", "x"}[i%2]) })
 	cfg := w.config(w.file("in.csv", b))
@@ -53,7 +53,7 @@ func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
 		"%s, exit code %d, %d rejected, %d seams", r.State, r.ExitCode, r.Rejected, r.Seams)
 }
 
-func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
+func TestErrorLimitStopsLoadAtNextReject(t *testing.T) {
 	t.Parallel()
 	text := rowsOf("id,n\n", 5000, func(i int) string {
 		if i%10 == 9 {
@@ -92,7 +92,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 	}
 }
 
-func TestADryRunWritesNothing(t *testing.T) {
+func TestDryRunWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n,3\n"))
 	cfg.DryRun = true
@@ -127,7 +127,7 @@ func TestDrainFinishesOnlyRequestsInFlight(t *testing.T) {
 		"%d written, %d in the table", r.Written, len(w.rows()))
 }
 
-func TestASecondInterruptStopsAtOnce(t *testing.T) {
+func TestSecondInterruptStopsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	hard, stop := context.WithCancelCause(context.Background())
 	w.plan.Decide = func(faults.Request) faults.Fault {
@@ -135,18 +135,18 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 		return faults.Fault{Action: faults.ApplyLate, Delay: lateness}
 	}
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.Write.Settle = time.Hour // must not be waited for
+	cfg.Write.Settle = time.Hour // the load must not wait for this
 	r, err := cfg.run(hard)
 	conformance.True(t, err == nil && r.ExitCode == exitcode.Terminated && r.Unfinished == 1, "%v, %+v", err, r)
 	conformance.Equal(t, r.Balance(), nil, "error")
 }
 
-func TestFatalAnswersStopTheLoad(t *testing.T) {
+func TestFatalAnswersStopLoad(t *testing.T) {
 	for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSAuthFailed"},
 		{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}, {Action: faults.Refuse, Code: "OTSObjectNotExist"},
 		{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSObjectNotExist") }}} {
 		w := newWorld(t)
-		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
+		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a new table may be reported missing
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
 		r, err := w.config(w.file("in.csv", "id,n\na,1\nb,2\n")).run(context.Background())
 		conformance.True(t, err != nil && r.ExitCode == exitcode.Refused && r.Rejected == 0 && r.Unfinished != 0,
@@ -158,7 +158,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 func TestReadErrorFollowsPrecedingRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// A record longer than the memory allows cannot be read; the rows before it can.
+	// A record too long for the memory cannot be read; the rows before it can.
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n\""+strings.Repeat("x", 8<<20)))
 	cfg.Limits.Memory = 1
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
@@ -169,7 +169,7 @@ func TestReadErrorFollowsPrecedingRows(t *testing.T) {
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
 }
 
-func TestARunFolderThatCannotBeMadeStopsTheLoadBeforeTheFirstRow(t *testing.T) {
+func TestUnwritableRunFolderStopsLoadBeforeFirstRow(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.RunDir = filepath.Join(w.file("file", ""), "run")
@@ -177,7 +177,7 @@ func TestARunFolderThatCannotBeMadeStopsTheLoadBeforeTheFirstRow(t *testing.T) {
 	conformance.True(t, err != nil && r == nil, "%v, %+v", err, r)
 }
 
-func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
+func TestFilesLoadedTogetherNeedSameColumns(t *testing.T) {
 	w := newWorld(t)
 	a := w.file("a.csv", "id,x,y\n1,a,b\nbad\n")
 	b := w.file("b.csv", "y,id,x\nd,2,c\nworse\n")
@@ -190,8 +190,8 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsMissingFromAFileMakeNoCells: the present rows keep their cells.
-func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
+// TestMissingColumnsLeaveStoredCells updates existing rows, which must keep the cells of missing columns.
+func TestMissingColumnsLeaveStoredCells(t *testing.T) {
 	type inner struct {
 		A string `parquet:"a"`
 		B string `parquet:"b"`
@@ -203,7 +203,7 @@ func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 		return w.file(name, text.String())
 	}
 	inputs := []string{
-		w.file("old.csv", "id,x\n1,a\n2,\n1,b,c\n"), // one has a field too many, which is not that of a column it lacks
+		w.file("old.csv", "id,x\n1,a\n2,\n1,b,c\n"), // one has a field too many, which belongs to no column of the other file
 		w.file("new.csv", "y,id,x\ne,3,\n"),
 		w.file("more.jsonl", "{\"id\":\"4\",\"s\":{\"a\":\"f\"},\"y\":null}\n"),
 		typed("old.parquet", func(to io.Writer) error {
@@ -253,8 +253,8 @@ func TestColumnsMissingFromAFileMakeNoCells(t *testing.T) {
 	}
 }
 
-// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder, even if a surplus field makes the right width.
-func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T) {
+// TestRaggedRecordKeepsFolderColumns includes records whose surplus field makes the width right.
+func TestRaggedRecordKeepsFolderColumns(t *testing.T) {
 	for ragged, want := range map[convert.Ragged]contents{
 		convert.RejectRagged:   {"1": {"x": "a", "dt": "9"}},
 		convert.PadRagged:      {"1": {"x": "a", "dt": "9"}, "3": {"dt": "9"}},
@@ -294,7 +294,7 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 		"ok/a/b": {"n": "1"}})
 }
 
-func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
+func TestUnbalancedLedgerFailsRun(t *testing.T) {
 	for _, tt := range []struct {
 		written int64
 		exit    int
@@ -302,14 +302,14 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		folder := conformance.Try(rundir.Create(t.TempDir(), nil)).Must(t)
 		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2,
 			Unfinished: 1}}}
-		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // which may leave rows unfinished
+		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // so rows may be unfinished
 		r, err := finish(t.Context(), &cfg, r, folder, time.Now(), nil)
 		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK), "%+v: %v", tt, err)
 	}
 }
 
-// TestADrainWaitsForAttemptsThatMayStillBeApplied: they would undo later writes.
-func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
+// TestDrainWaitsForUnsettledAttempts checks that a drain waits for attempts that could undo later writes.
+func TestDrainWaitsForUnsettledAttempts(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		drain, stop := context.WithCancelCause(context.Background())
 		w.plan.Decide = func(faults.Request) faults.Fault {
@@ -344,7 +344,7 @@ func TestWaitingRowsAreBoundedByMemory(t *testing.T) {
 			return faults.Fault{}
 		}
 		go func() {
-			// Reading stops by itself once the memory is used: then everything waits, and the clock advances.
+			// Reading stops by itself once the memory is used up: then everything waits, and the clock advances.
 			time.Sleep(time.Second)
 			readWhileBlocked.Store(cfg.Watch.Progress.Ended.Read.Load())
 			close(release)
@@ -355,7 +355,7 @@ func TestWaitingRowsAreBoundedByMemory(t *testing.T) {
 	})
 }
 
-func TestTheRunFoldersOwnFilesAreNotInput(t *testing.T) {
+func TestRunFolderFilesAreNotInputs(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))
 	r := w.load(cfg)
@@ -368,7 +368,7 @@ func TestTheRunFoldersOwnFilesAreNotInput(t *testing.T) {
 	conformance.Equal(t, w.load(cfg).Read, 1, "read")
 }
 
-func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
+func TestFileChangedDuringLoadFailsRun(t *testing.T) {
 	for name, change := range map[string]func(string) error{
 		"shrinks": func(path string) error { return os.Truncate(path, 5000) },
 		"grows": func(path string) error {
@@ -391,7 +391,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Lanes.Concurrency = 512, 4096, 1
 			var changed error
 			if name == "is replaced" {
-				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // later, an open file does not notice
+				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // later, the open file would not be affected
 			} else {
 				w.plan.Decide = func(r faults.Request) faults.Fault {
 					if r.N == 0 {
@@ -408,10 +408,10 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestATableCreatedMeanwhileByAnotherProcessIsUsed(t *testing.T) {
+func TestTableCreatedByAnotherProcessIsUsed(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.Watch.OnPlan = func(*plan.Plan) { // planned to be made: now another load makes it
+	cfg.Watch.OnPlan = func(*plan.Plan) { // the plan creates it, but another load does so now
 		other := w.config(w.file("other.csv", "id,n\nb,2\n"))
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)

@@ -43,7 +43,7 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.RoundTripper.RoundTrip(r)
 }
 
-// The first process has looked for a run and found none; it has not made its folder yet.
+// The first process has looked for a run and found none, but has not created its folder yet.
 func TestSameLoadIsLockedDuringPlanning(t *testing.T) {
 	for name, change := range map[string]func(first, second *trial){
 		"same folder":        func(first, second *trial) {},
@@ -79,7 +79,7 @@ func TestSameLoadIsLockedDuringPlanning(t *testing.T) {
 	}
 }
 
-func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
+func TestLoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
 	cfg := w.config(w.file("in.csv", badCSV))
@@ -93,7 +93,7 @@ func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 1, "left: %v, %v", left, err)
 }
 
-// madeRun makes a run of in.csv into table t of the target test.
+// madeRun makes a run that loads in.csv into table t of the target test.
 func madeRun(t *testing.T, name string, started time.Time, unfinished bool) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
@@ -154,7 +154,7 @@ func TestReplacedRunIsNotResumed(t *testing.T) {
 func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		sent, fresh bool // by the predecessor; the successor starts over
+		sent, fresh bool // the predecessor has sent rows; the successor starts over
 		first, end  time.Duration
 	}{
 		"no checkpoint":                 {false, false, 0, 0},
@@ -263,7 +263,7 @@ func TestResumeIsReportedBeforePlan(t *testing.T) {
 	}
 }
 
-func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
+func TestOnlyUnrepeatableRowsAreAnnotated(t *testing.T) {
 	mark := markBytes("m")
 	for name, tt := range map[string]struct {
 		set              func(*Config, *plan.Plan)
@@ -301,8 +301,8 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 		"increments: %+v, mark column %q", x, a.counts.MarkColumn)
 }
 
-// A search for rows ends at the first one older than the load: too late a time would lose rows.
-func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
+// A search for rows ends at the first row older than the load: too late a time would lose rows.
+func TestMarksAreNotOlderThanLoad(t *testing.T) {
 	now := time.Now()
 	begun := now.Add(-24 * time.Hour)
 	for name, tt := range map[string]struct {
@@ -361,7 +361,7 @@ func TestLoadEndings(t *testing.T) {
 	}
 }
 
-// TestErrorLimitCountsRejectsOfAllAttempts: seams are not errors.
+// TestErrorLimitCountsRejectsOfAllAttempts also checks that seams are not errors.
 func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	before := new(checkpoint.Snapshot)
 	before.Counters = map[string]int64{"read": 100, "written": 90, "rejected": 10, "seams": 3}
@@ -375,8 +375,8 @@ func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	}
 }
 
-// TestAResumedLoadTakesTheTypesOfItsFirstAttempt: the later sample does not count.
-func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
+// TestResumedLoadKeepsInferredTypes checks that a later sample does not count.
+func TestResumedLoadKeepsInferredTypes(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+
 		"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
@@ -389,8 +389,8 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
 }
 
-// TestALoadThatIsStartedOverWaitsForTheAttemptBefore: a late request with the old content would overwrite the new one.
-func TestALoadThatIsStartedOverWaitsForTheAttemptBefore(t *testing.T) {
+// TestStartedOverLoadWaitsForPreviousAttempt: otherwise a late request with old content could overwrite new content.
+func TestStartedOverLoadWaitsForPreviousAttempt(t *testing.T) {
 	now := time.Now()
 	before := &attempt{cfg: &Config{}, from: &keep.Point{Hold: now.Add(time.Second), SuspectUntil: now.Add(time.Minute)}}
 	cfg := before.again(Config{Resume: keep.Resume{Look: true}}, errKilled)

@@ -20,7 +20,7 @@ import (
 type service struct {
 	sdk        *tablestore.TableStoreClient
 	planning   *tablestore.TableStoreClient // for the time before rows are in flight
-	watcher    *client.Admin                // of partitions, while they are
+	watcher    *client.Admin                // for partitions, while rows are in flight
 	connection *client.Connection
 	traffic    *client.Traffic
 }
@@ -54,7 +54,7 @@ func connect(ctx, graceful context.Context, cfg *Config) (s service, err error) 
 
 func (s *service) clock() *client.Clock { return &s.traffic.Clock }
 
-// admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
+// admin returns a client for the load's table operations, which wait for an endpoint that is down.
 func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
 	patience := min(c.Lanes.RetryFor, client.Patience)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
@@ -62,8 +62,8 @@ func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *c
 
 // Before describes the table before the load.
 type Before struct {
-	Rows  bool // it has rows; as far as was looked
-	Twice bool // rows loaded twice are there twice: the service numbers them, or they are added
+	Rows  bool // it has rows, as far as was checked
+	Twice bool // loading rows twice doubles them: the service numbers them, or they are added up
 }
 
 // TableBefore looks at the table. It looks for rows if a load would double them, or on request.
@@ -106,7 +106,7 @@ func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	}
 }
 
-// tellClock warns of a wrong clock. If the load needs the service's time before its first row, it asks for it.
+// tellClock warns of a wrong clock. If the load needs the service's time before its first row, it requests it.
 func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
 	if planned.Restamp || planned.Mark != "" || planned.Request.Read.Convert.VersionColumn != "" {
 		admin.AskTime(clock)

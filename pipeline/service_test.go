@@ -31,7 +31,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// The real service's answers are not known for certain: a load is correct under each.
+// The answers of the real service are not known for certain, so a load must be correct with each of these.
 func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	for name, answers := range map[string]sim.Answers{
 		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},
@@ -46,7 +46,7 @@ func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 				text := numbered("k", 1000)
 				simulated := server.Simulation{Config: sim.Config{Partitions: 6, Answers: answers}}
 				must(t, w.server.Sim().Simulate("", simulated))
-				for range 2 { // into a new table, and into one that is there
+				for range 2 { // into a new table, then into an existing one
 					cfg := w.config(w.file("in.csv", text))
 					cfg.surveyEvery = 10 * time.Millisecond
 					r := w.load(cfg)
@@ -58,7 +58,7 @@ func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	}
 }
 
-// The service decides about the window's lower edge: a row there is written, or rejected with its message.
+// The service decides at the window's lower edge: a row there is written, or rejected with the service's message.
 func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
@@ -107,7 +107,7 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 		return hit
 	})
 	cfg := w.config(w.file("in.csv", fortyRows()))
-	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
+	cfg.surveyEvery = time.Hour // these readings have no fixed time, and are repeated anyway
 	r, err := cfg.run(context.Background())
 	conformance.MustTrue(t, err == nil && r.Written == 40, "look %d: %v", n, err)
 	return failed.Load()
@@ -156,7 +156,7 @@ func TestMissingPermissionShowsBeforeFirstRow(t *testing.T) {
 	})
 }
 
-// During a rotation of keys one request of many may be refused.
+// During a rotation of keys a single request may be refused.
 func TestStrayRefusalDoesNotEndLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
@@ -167,7 +167,7 @@ func TestStrayRefusalDoesNotEndLoad(t *testing.T) {
 	})
 }
 
-func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
+func TestNewTableBeginsWithRangesOfItsRows(t *testing.T) {
 	text := numbered("k", 3000)
 	want := lastOf(t, text)
 	for answer, heard := range map[string]int{sim.PreSplitHeard: 6, sim.PreSplitIgnored: 1, sim.PreSplitRefused: 1} {
@@ -190,7 +190,7 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	}
 }
 
-// merged is a service whose tables have a field that the embedded one lacks, merged into DescribeTable's answers.
+// merged is a service that merges a field, which the embedded one lacks, into DescribeTable's answers.
 type merged struct {
 	http.RoundTripper
 	number protowire.Number
@@ -242,7 +242,7 @@ func TestUpdatesOfWholeRowTablesAreRefusedEarly(t *testing.T) {
 }
 
 // A global table accepts no timestamps from writers, and would refuse each row.
-func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
+func TestTimestampsForGlobalTableAreRefusedEarly(t *testing.T) {
 	w := newWorld(t)
 	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
 	for _, tt := range []struct{ version, refused string }{{"m", "--version-column m"}, {"", ""}} {
@@ -265,7 +265,7 @@ func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
 	}
 }
 
-// fromRows makes a load take its rows from a source that is not a file, and returns the expected table.
+// fromRows returns a load from a source that is not a file, and the expected table.
 func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 	cfg := w.config(rows.Name)
 	cfg.Read.Sources = rows
@@ -316,7 +316,7 @@ func TestTruncatedSourceEndsLoadAfterItsRows(t *testing.T) {
 }
 
 // A run is resumed with its own source, not with another of the same name.
-func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
+func TestSourceWithOtherContentIsNotResumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := sourcetest.NewRows("rows", 500)
@@ -336,7 +336,7 @@ type crowded struct {
 	net.Listener
 	most int64
 	open atomic.Int64
-	many atomic.Int64 // that were closed
+	many atomic.Int64 // number of connections closed
 }
 
 func (l *crowded) Accept() (net.Conn, error) {
@@ -367,7 +367,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// serveFew serves the store over the network, with at most that many connections.
+// serveFew serves the store over the network, with at most most connections.
 func (w *world) serveFew(most int64) (url string, few *crowded) {
 	web := httptest.NewUnstartedServer(w.server)
 	few = &crowded{Listener: web.Listener, most: most}
@@ -392,8 +392,8 @@ func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Rows of lost answers are looked up over the workers' connections: a pool apart might get none. The time is real.
-func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
+// Rows of lost answers are looked up over the workers' connections: a separate pool might get none. The time is real.
+func TestLookUpsShareWorkerConnections(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {
 			t.Parallel()

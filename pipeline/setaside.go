@@ -12,7 +12,7 @@ import (
 // With Limits.SetAside a load does not end at a bad input: one in which a second reading finds the same fault at the
 // same place, or with more rejected rows than Limits.MaxErrors allows. The report names it and the others are loaded.
 
-// allBad adds copies of bad inputs, and notes on how many nights each was bad before.
+// allBad adds the copies of bad inputs, and notes how many nights each has been bad.
 func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	if !cfg.Resume.Once() {
 		return bad

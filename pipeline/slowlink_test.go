@@ -32,12 +32,12 @@ import (
 // virtualLink is a slow link in virtual time: all requests share its line, one at a time in each direction.
 type virtualLink struct {
 	base      http.RoundTripper
-	bandwidth float64       // bytes a second each way
-	trip      time.Duration // there and back
-	stalls    float64       // share of the writes of 16 KiB that are held back for stall
+	bandwidth float64       // bytes per second in each direction
+	trip      time.Duration // round trip
+	stalls    float64       // share of 16 KiB writes held back for stall
 	stall     time.Duration
 	compress  string // --compress of the load
-	workers   int    // of the load: as many connections as there are; 0 is the default
+	workers   int    // workers of the load, which are its connections; 0 is the default
 	lanes     int    // 0 is 8
 	service   sim.Config
 
@@ -90,7 +90,7 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// linkShare loads rows for that many seconds, and returns the share of what the link, or the round trips, allow.
+// linkShare loads rows for the given seconds, and returns the share used of the link's, or the round trips', capacity.
 func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration,
 	law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
@@ -120,7 +120,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 	return share, r
 }
 
-func TestALoadFillsASlowLink(t *testing.T) {
+func TestLoadFillsSlowLink(t *testing.T) {
 	conformance.NotForRaces(t)
 	slow, long := 3.2e6/8, 200*time.Millisecond
 	for name, tt := range map[string]struct {
@@ -128,10 +128,10 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		row     int           // bytes; 0 is 20,000
 		seconds float64       // of data
 		timeout time.Duration // 0 is the default
-		free    bool          // no lane is held back: what is in flight is up to the load alone
-		share   float64       // at least
-		longest time.Duration // 0 is not judged
-		rows    int64         // of a request, at least
+		free    bool          // no lane is held back: only the load limits requests in flight
+		share   float64       // minimum
+		longest time.Duration // maximum time of a request; 0 is not judged
+		rows    int64         // minimum rows of a request
 	}{
 		"slow and long": {link: &virtualLink{bandwidth: slow, trip: long}, seconds: 20, free: true, share: 0.9,
 			longest: client.DefaultRequestTimeout / 3},
@@ -139,17 +139,17 @@ func TestALoadFillsASlowLink(t *testing.T) {
 			share: 0.9, longest: client.DefaultRequestTimeout / 3},
 		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
 			share: 0.9, longest: 2 * time.Second},
-		// Lanes that learn their rates from each connection's few answers alone fill .56 of a long link.
+		// Lanes that learn their rates only from a connection's few answers fill 0.56 of a long link.
 		"one connection of a long way": {link: &virtualLink{bandwidth: 10e6 / 8, trip: long, workers: 1}, seconds: 10,
 			share: 0.7, rows: 31},
 		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
 			seconds: 15, share: 0.8},
-		// A request that occupies the link for longer than earlier ones together is not silent.
+		// A request that occupies the link for longer than all earlier ones is not silent.
 		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 10, share: 0.9,
 			longest: client.DefaultRequestTimeout / 6},
 		// Lanes that mistake the link for their partitions' queue send 15 short rows at a time, mostly headers.
 		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
-		// Lanes that made that mistake must not underestimate a long link's latency more and more.
+		// Lanes that have made that mistake must not underestimate a long link's latency further and further.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
@@ -166,7 +166,7 @@ func TestALoadFillsASlowLink(t *testing.T) {
 	}
 }
 
-func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
+func TestCompressionHelpsOnSlowLink(t *testing.T) {
 	seconds := map[string]float64{}
 	for _, mode := range []string{client.CompressOff, client.CompressOn} {
 		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 40,
@@ -177,7 +177,7 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	conformance.True(t, seconds[client.CompressOn] <= off/4 && off >= 40, "seconds: %v", seconds)
 }
 
-// A lane sends at once what it did not send while it waited for a connection, and no more.
+// Once it gets a connection, a lane sends at once the rows that it could not send while it waited, and no more.
 func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 	l := &virtualLink{bandwidth: 50e6 / 8, trip: time.Second / 5, workers: 1, service: sim.Config{PartitionUnits: 100}}
 	const seconds = 30 // of 1,000 rows
@@ -186,7 +186,7 @@ func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 		"%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
 }
 
-var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
+var linkTable = flag.Bool("link-table", false, "print the share of slow links used, in virtual time (make links)")
 
 func TestLinksInVirtualTime(t *testing.T) {
 	if !*linkTable {
@@ -212,20 +212,20 @@ func TestLinksInVirtualTime(t *testing.T) {
 
 // outageCell is a load through an outage of the service.
 type outageCell struct {
-	lasts      time.Duration // 0 is none
+	lasts      time.Duration // 0 means no outage
 	kind       string
 	partitions int
-	units      float64 // a second of each partition
+	units      float64 // units per second of each partition
 	numbered   bool    // the service numbers the rows
 	after      time.Duration
-	continues  time.Duration // that the load has rows for after the outage
+	continues  time.Duration // time after the outage for which the load has rows
 	begins     time.Duration // 0 is outageBegins, -1 with the first write
 }
 
 // outageBegins is the delay of the outage after the first write.
 const outageBegins = 3 * time.Second
 
-// load returns the duration of the load, and how many rows of the input are missing or doubled.
+// load returns the report of the load, and how many rows of the input are missing or doubled.
 func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	key, column := []table.KeyColumn{{Name: "id", Type: table.String}}, "id"
 	if c.numbered {
@@ -275,8 +275,8 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 	return r.Seconds - without.Seconds, r, missing, doubled
 }
 
-// Unanswered requests hold no load up, and one that begins in an outage finds its rate afterwards.
-func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
+// Unanswered requests do not hold up a load, and a load that begins in an outage finds its rate afterwards.
+func TestLoadContinuesSoonAfterOutage(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Parallel()
 	long := outageCell{lasts: 5 * time.Second, kind: faults.Timeout, after: outageBegins, continues: 45 * time.Second}
@@ -287,7 +287,7 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 				c.partitions, c.units, c.numbered = partitions, 40/float64(partitions), numbered
 				if kind != "in the middle" {
 					c.kind, c.units, c.after, c.begins = kind, 25, 0, -1
-					if numbered != (kind == faults.Timeout) { // a load that ends sooner waits for the rows in doubt
+					if numbered != (kind == faults.Timeout) { // a load that ends sooner must wait for rows in doubt
 						continue
 					}
 					if !numbered {
@@ -307,7 +307,7 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
-var outageTable = flag.Bool("outage-table", false, "print what outages cost loads, in virtual time (make outages)")
+var outageTable = flag.Bool("outage-table", false, "print the cost of outages, in virtual time (make outages)")
 
 func TestOutagesInVirtualTime(t *testing.T) {
 	if !*outageTable {
@@ -343,7 +343,7 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 }
 
-// A batch not sent while the last checkpoint is valid is not sent at all: a resuming attempt would call it settled.
+// A batch not sent while the last checkpoint is valid is never sent: a resuming attempt would consider it settled.
 func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
@@ -362,7 +362,7 @@ func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	})
 }
 
-// A process suspended for hours during the writing of a checkpoint has not tried to write one meanwhile.
+// A process suspended for hours while writing a checkpoint has not tried to write another one meanwhile.
 func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{Schedule: &keep.Schedule{Busy: true},
@@ -403,7 +403,7 @@ func TestDeleteOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	})
 }
 
-func TestClockOffsetOfASecondIsWarnedOf(t *testing.T) {
+func TestClockOffsetOfOneSecondWarns(t *testing.T) {
 	for ahead, want := range map[time.Duration]string{500 * time.Millisecond: "", -500 * time.Millisecond: "",
 		1600 * time.Millisecond: "behind the service's", -1600 * time.Millisecond: "ahead of the service's"} {
 		t.Run(ahead.String(), func(t *testing.T) {

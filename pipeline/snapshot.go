@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// keep describes the load for a checkpoint, if it is time.
+// keep takes a snapshot for a checkpoint, if one is due.
 func (d *dispatcher) keep(now time.Time) {
 	k := d.checkpointer
 	if k == nil {
@@ -41,7 +41,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 			d.stopper.stop(err)
 		}
 		d.counts.CheckpointError = err.Error()
-		return // the one before holds, with its allowances
+		return // the previous checkpoint remains valid, with its allowances
 	}
 	if err := d.files.Stamps.Forget(); err != nil {
 		d.counts.CheckpointError = err.Error() // files are left behind
@@ -97,7 +97,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	sends := !d.stopper.stopped() && !k.Stopped
-	// If no more is sent, or nothing is promised of it, allowances do not matter.
+	// Allowances do not matter if nothing more is sent or rows are unordered.
 	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()),
 		d.readToEnd())
 	k.DescribeSources(s)
@@ -114,7 +114,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	return s, nil
 }
 
-// follow notes up to where in the log of their source changes are settled, for the changes before a place.
+// follow notes how far changes are settled in the log of their source, given that those before a place are.
 func (d *dispatcher) follow(before checkpoint.Position) {
 	if last, any := d.admission.follower.Settled(before); any {
 		d.counts.ResumeFrom = last.Last

@@ -28,13 +28,13 @@ func (a *attempt) startsOver(why *error) bool {
 	advice := ""
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
-		advice = "rows of it were added: restore the old content or, if only its time changed, give --accept-changed-input"
+		advice = "its rows were added: restore the old content or, if only its time changed, give --accept-changed-input"
 	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }):
 		// the service numbers its rows
 		advice = "rows of it are in the table: restore the old content, or keep the new content and give --fresh " +
 			"--look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
-		advice = "rows of it were written: restore the old content, or give --fresh, which rejects those in the table"
+		advice = "its rows were written: restore the old content, or give --fresh, which rejects those in the table"
 	default:
 		return true
 	}

@@ -26,7 +26,7 @@ func (m *Monitor) State(ctx context.Context) (*State, error) {
 	return <-answer, nil
 }
 
-// State is a load at one moment. Its parts are embedded, as in a Report.
+// State is the state of a load at one moment. Its parts are embedded, as in a Report.
 type State struct {
 	Table   string  `json:"table"`
 	Order   string  `json:"order"`
@@ -61,7 +61,7 @@ type StateCounts struct {
 type StateWork struct {
 	Reading  bool  `json:"reading"`   // the input has not been read to its end
 	InFlight int   `json:"in_flight"` // requests
-	Workers  int   `json:"workers"`   // requests in flight at most
+	Workers  int   `json:"workers"`   // maximum requests in flight
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
@@ -74,7 +74,7 @@ type StateWork struct {
 type StateMemory struct {
 	Limit  int64 `json:"limit"`  // --memory
 	Lanes  int64 `json:"lanes"`  // blocks that are queued, in flight, to be retried or read back
-	Budget int64 `json:"budget"` // of these
+	Budget int64 `json:"budget"` // maximum of these
 	Full   bool  `json:"full"`   // reading waits
 }
 

@@ -15,7 +15,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// sweeper deletes the surplus copies of rows that were sent more than once. It begins when none can still be applied.
+// sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can still be
+// applied.
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string
@@ -60,7 +61,7 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	return failed
 }
 
-// sweepKey sweeps the rows of one ordering key, and repeats that while it can help.
+// sweepKey sweeps the rows of one ordering key, and repeats that while it helps.
 func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (all int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

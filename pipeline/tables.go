@@ -24,7 +24,7 @@ type tables struct {
 	admin *client.Admin
 	sdk   *tablestore.TableStoreClient
 	ids   *keep.TableIDs
-	stop  func(error)             // says that rows wait for a table in vain
+	stop  func(error)             // called if rows wait for a table that cannot be opened
 	try   func(name string) error // tests a table's permissions besides writing
 
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type tables struct {
 	changed map[string]bool // tables whose partitions may have changed
 	made    map[string]bool // by this attempt
 
-	open []*openTable // by name; the partitionPoller's
+	open []*openTable // sorted by name; owned by the partitionPoller
 	next int          // the next one to read
 }
 
@@ -67,14 +67,14 @@ func (t *tables) want(name string) {
 	t.wanted = append(t.wanted, name)
 }
 
-// change says that the partitions of a table may have changed.
+// change notes that the partitions of a table may have changed.
 func (t *tables) change(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed[name] = true
 }
 
-// take takes the requests since the last call.
+// take returns the requests since the last call.
 func (t *tables) take() (wanted []string, changed map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *tables) take() (wanted []string, changed map[string]bool) {
 	return wanted, changed
 }
 
-// Class is the class of a table by the age policy, from 1; 0 means none.
+// Class returns a table's class in the age policy, from 1; 0 means none.
 func (t *tables) Class(name string) int { return t.plan.Tables.Class(name) }
 
 // WasMade reports whether this attempt created the table.

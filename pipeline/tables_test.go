@@ -30,7 +30,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// purchases are rows of that many months from 2023-11 on, in turn, with the key id.
+// purchases returns rows for the given number of months from 2023-11 on, in turn, with the key id.
 func purchases(rows, months int) string {
 	return rowsOf("id,at,v\n", rows, func(i int) string {
 		month := 10 + i%months
@@ -44,7 +44,7 @@ func (w *world) byMonth(inputs ...string) trial {
 	return cfg
 }
 
-func TestTooManyTablesStopTheLoad(t *testing.T) {
+func TestTooManyTablesStopLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(300, 5)))
@@ -55,7 +55,8 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
-// TestArchivedTablesDoNotCountAgainstLimit has 12 months of tables and 12 of the archive, interleaved in any order.
+// TestArchivedTablesDoNotCountAgainstLimit loads 12 months into tables and 12 into the archive, interleaved in any
+// order.
 func TestArchivedTablesDoNotCountAgainstLimit(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]string{12: "", 11: "--max-tables 11"} {
@@ -79,7 +80,7 @@ func TestArchivedTablesDoNotCountAgainstLimit(t *testing.T) {
 	}
 }
 
-func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
+func TestUncreatableTablesStopLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(10, 2)))
@@ -94,7 +95,7 @@ func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(cfg.run(context.Background())), "primary key n:integer", "error")
 }
 
-func TestLaterRowsOfAKeySupersedeEarlierOnesOfTheirTableOnly(t *testing.T) {
+func TestRowsSupersedeOnlyWithinTheirTable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.load(w.byMonth(w.file("a.csv", "id,at,v\nk,2024-01-01,1\nk,2024-02-01,2\nk,2024-01-09,3\n")))
@@ -110,7 +111,8 @@ func (w *world) described(name string) *client.Table {
 	return conformance.Try(w.admin().Describe(name)).Must(w.t)
 }
 
-// aging has a policy by which the newest 4 months of purchases are hot, 8 are warm, and older ones go to the archive.
+// aging returns a load with a policy: the newest 4 months of purchases are hot, 8 are warm, and older ones are
+// archived.
 func (w *world) aging(inputs ...string) trial {
 	cfg := w.byMonth(inputs...)
 	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: "+
@@ -130,7 +132,7 @@ func archiveOf(text, month string) (want []string) {
 	return want
 }
 
-func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) {
+func TestPolicyArchivesOldRowsAndConfiguresNewTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := purchases(2400, 24)
@@ -160,7 +162,7 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 	}
 }
 
-func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
+func TestLoadThatCannotArchiveFailsAndResumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.file("old", "a file where the folder should be")
@@ -206,7 +208,7 @@ func (w *world) remake(name string) {
 	}
 }
 
-func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
+func TestRunWithReplacedTableIsNotResumed(t *testing.T) {
 	for name, want := range map[string]string{"made again": "table t_b was dropped and created again",
 		"gone": "table t_b was dropped"} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +221,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			drain, stop := context.WithCancelCause(context.Background())
 			sent := 0
 			cfg.Drain, cfg.onSend = drain, func([]table.Ref) {
-				if sent++; sent == 30 { // so there are both tables
+				if sent++; sent == 30 { // by then both tables exist
 					stop(&Interrupted{Signal: "the test", ExitCode: exitcode.Interrupted})
 				}
 			}
@@ -240,8 +242,8 @@ func fortyRows() string {
 	return rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
 }
 
-// Without the final check nobody would notice: rows after it are written like those before.
-func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
+// Only the final check detects this: rows are written after the replacement as before.
+func TestTableRecreatedDuringLoadFailsIt(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		t.Run("table "+template, func(t *testing.T) {
 			w := newWorld(t)
@@ -273,7 +275,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 func TestLoadStopsWhenTableWasReplaced(t *testing.T) {
 	ids := keep.NewTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
-	for _, created := range []int64{1, 0, 1} { // 0 is a service that does not say
+	for _, created := range []int64{1, 0, 1} { // 0 if the service does not tell
 		survey.note(false, ids.See("t", created))
 	}
 	select {
@@ -310,12 +312,12 @@ func TestFirstMapReadingsAreFrequent(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
 		defer stop()
 		must(t, s.run(ctx))
-		// A quarter of a second passes after each reading before the next may come.
+		// After each reading, a quarter of a second passes before the next may begin.
 		conformance.Equal(t, fmt.Sprint(c.at), "[1s 3s 8s 16s 32s 1m2s 1m33s]", "read after")
 	})
 }
 
-// heldReading holds back the first reading of partitions while rows are sent, and the rows until it comes.
+// heldReading holds back the first reading of partitions while rows are sent, and the rows until that reading begins.
 type heldReading struct {
 	http.RoundTripper
 	writing, waiting, over atomic.Bool
@@ -337,7 +339,7 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// Reading the partitions may take longer than the load but must end with it: it could create tables.
+// Reading the partitions may take longer than the load, but must end with it, because it could create tables.
 func TestPartitionReadingEndsWithLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}
@@ -359,7 +361,7 @@ func (s *slowReading) Read(time.Time) ([]table.Value, bool, error) {
 	return nil, true, nil
 }
 
-func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
+func TestPartitionReadingsNeverOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := new(slowReading)
 		s := newPartitionPoller(from, 0)
@@ -375,7 +377,7 @@ func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
 	})
 }
 
-// partitioned makes table t with the string key id and partitions that begin at the keys.
+// partitioned creates table t with the string key id and partitions that begin at the keys.
 func (w *world) partitioned(c server.Simulation, keys ...string) {
 	w.t.Helper()
 	must(w.t, w.admin().Create("t", []table.KeyColumn{{Name: "id", Type: table.String}},
@@ -403,7 +405,7 @@ func TestUnavailablePartitionDoesNotHoldUpOthers(t *testing.T) {
 		must(t, w.server.Sim().Move("t", 0, time.Hour))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Lanes.RetryFor = 2 * time.Second
-		cfg.Lanes.Concurrency = 1 // not even the only worker
+		cfg.Lanes.Concurrency = 1 // not even the only worker is held up
 		r, err := cfg.run(context.Background())
 		conformance.True(t, err != nil && strings.Contains(err.Error(), "of the partition from the first key to k00500") &&
 			strings.Contains(err.Error(), "OTSPartitionUnavailable"), "the error does not name partition and answer: %v", err)
@@ -420,7 +422,7 @@ func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name, text   string
 		dryRun, said bool
-		share        float64 // of the hot key in the report; 0 is none
+		share        float64 // of the hot key in the report; 0 means none
 	}{
 		{"all rows", many(17_000, one), false, true, 1},
 		{"of a short input, once it has been read", many(1_500, one), false, true, 1},
@@ -505,7 +507,7 @@ func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 }
 
 func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a load that hangs
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // in case the load hangs
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -524,7 +526,7 @@ func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 	}
 }
 
-func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
+func TestMonitorReturnsStateOfRunningLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
 		must(t, w.server.Sim().Move("t", 1, time.Hour))
@@ -561,7 +563,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
-		// The partition is away, is split meanwhile, and the upper half never gets a row.
+		// The partition is unavailable and meanwhile split, and the upper half never gets a row.
 		must(t, w.server.Sim().Move("t", 0, 200*time.Millisecond))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Lanes.RetryFor, cfg.Lanes.Rates.MaxRows = 500*time.Millisecond, 700
@@ -577,7 +579,8 @@ func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	})
 }
 
-// hot is a file in which every second row has the key a, between k00001, k00003, …, with values of that many bytes.
+// hot returns a file in which every second row has the key a, between k00001, k00003, …, with values of the given
+// bytes.
 func hot(rows, bytes int) string {
 	v := strings.Repeat("x", bytes)
 	return rowsOf("id,a\n", rows, func(i int) string {
@@ -613,13 +616,13 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 			most = max(most, s.Memory.Lanes-s.Memory.Budget)
 			return s.Lanes[1].Final == 4000
 		})
-		// Two lanes may exceed the budget by what they read back to continue, and the block that was on its way.
+		// Two lanes may exceed the budget by the rows they read back to continue, and by a block that was under way.
 		limit := int64(2 * maxBatchInMemory)
 		conformance.True(t, most <= limit, "rows took %d bytes more than their budget, want at most %d", most, limit)
 	})
 }
 
-// maxBatchInMemory is a batch of the rows above and the frame it is read back with.
+// maxBatchInMemory is the size of a batch of these rows and of the frame with which it is read back.
 const maxBatchInMemory = 200*2100 + 512<<10
 
 func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
@@ -636,13 +639,13 @@ func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
 		start := time.Now()
 		w.running(cfg, func(s *State) bool { return s.Written >= 200 })
 		in.Close()
-		// A batch waits a quarter of a second for company, like the first one here.
+		// A batch waits a quarter of a second for more rows, like the first one here.
 		took := time.Since(start)
 		conformance.True(t, took <= 2*time.Second, "200 rows of one key took %v", took)
 	})
 }
 
-func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
+func TestSortedFileFeedsAllPartitions(t *testing.T) {
 	t.Parallel()
 	text := numbered("k", 40_000)
 	for _, tt := range []struct {
@@ -672,7 +675,7 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 				}
 				return fed == len(s.Lanes) || s.Memory.Full
 			})
-			if tt.all != (fed >= 3) { // the section at a bound may begin before it
+			if tt.all != (fed >= 3) { // the section at a bound may begin before the bound
 				t.Errorf("%+v: %d of 4 partitions have rows when memory is full", tt, fed)
 			}
 		})

@@ -32,7 +32,7 @@ func mergePoints(into *ledger.Point, later ledger.Point) {
 	into.Limited.Add(&later.Limited)
 }
 
-// timelineRecorder keeps the timeline. It works once a request and once a split, so that rows cost nothing.
+// timelineRecorder keeps the timeline. It works once per request and once per split, so that rows cost nothing.
 type timelineRecorder struct {
 	counts  *ledger.Counted
 	started time.Time

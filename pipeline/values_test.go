@@ -144,7 +144,7 @@ func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 	}
 }
 
-func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
+func TestRowWithoutComparedValueIsRejected(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,at,text\na,1,x\nb,,y\nc,3,z\n"))
 	cfg.Write.When = mustWhen(t, "stored.at < new.at")
@@ -153,7 +153,7 @@ func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
 	}
 }
 
-// TestConstantConditionDoesNotRefuseOwnWrites: the first attempt, whose answer is lost, makes the condition false.
+// TestConstantConditionDoesNotRefuseOwnWrites loses the answer to the first attempt, which makes the condition false.
 func TestConstantConditionDoesNotRefuseOwnWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,13 +216,13 @@ func (w *world) versioned(text string) trial {
 	return cfg
 }
 
-// skewed is a world whose clock is ahead of this machine's.
+// skewed returns a world whose clock is ahead of this machine's.
 func skewed(t *testing.T, ahead func() time.Duration) *world {
 	t.Helper()
 	return newWorldOf(t, server.Options{Now: func() time.Time { return time.Now().Add(ahead()) }})
 }
 
-func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
+func TestUpdatesAreVisibleDespiteWrongClock(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Second, 14 * time.Minute, -10 * time.Second, -14 * time.Minute} {
 		for _, deviation := range []int64{0, 1, 5} {
 			t.Run(fmt.Sprint(ahead, deviation), func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 	}
 }
 
-// Another writer writes a cell before its row is sent: the load comes later, so readers see it.
+// Another writer writes a cell before the load sends its row: the load is later, so readers must see its value.
 func TestUpdateAfterAnotherWriterIsVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,8 +274,8 @@ func (w *world) update(id, column, value string) {
 	conformance.True(w.t, err == nil, "%v", err)
 }
 
-// The timestamp leaves the window between an attempt and its repeat: the row may have two versions, and is counted.
-func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
+// The timestamp leaves the window between an attempt and its repeat, so the row may have two versions and is counted.
+func TestRepeatWithNewTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nx,1\ny,1\n")
@@ -302,7 +302,7 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 		"versions %d, stamp %d", got, r.Stamp)
 }
 
-func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
+func TestVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	now := time.Now().UnixMilli()
@@ -314,7 +314,7 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(at), fmt.Sprint([]int64{now - 1000, now - 2000, now - 3000}), "versions %d", at)
 }
 
-// fromWide makes a load take its rows from a source of self-describing rows.
+// fromWide returns a load from a source of self-describing rows.
 func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	cfg := w.config(rows.Name)
 	cfg.Read.Sources = rows
@@ -323,10 +323,10 @@ func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	return cfg
 }
 
-// versionsOf holds a row's cells as text with their types: by column, then by timestamp, 0 if the service gave it.
+// versionsOf holds a row's cells as text with their types, by column and then by timestamp, 0 if the service set it.
 type versionsOf map[string]map[int64]string
 
-// wideRows reads a table with all versions. Timestamps from began on are the service's.
+// wideRows reads a table with all versions. Timestamps from began on are taken to be the service's.
 func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	w.t.Helper()
 	w.plan.WaitLate()
@@ -432,7 +432,7 @@ func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 			w.verifies(cfg, r)
 			want := contents{"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"},
 				"2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"}}
-			rejected := int64(2) // without a value there is nothing to update
+			rejected := int64(2) // records without a value have nothing to update
 			if deletes {
 				delete(want["0"], "b")
 				delete(want["1"], "c")
@@ -475,7 +475,7 @@ func TestCellExpressions(t *testing.T) {
 	conformance.Equal(t, w.rows()["none/2"]["n"], "3", "the reject was loaded")
 }
 
-// onlyRejects is the single reject file of a run.
+// onlyRejects returns the single reject file of a run.
 func (w *world) onlyRejects(r *Report) string {
 	w.t.Helper()
 	kept, err := filepath.Glob(filepath.Join(r.RunDir, "rejects*.ndjson"))
@@ -483,7 +483,8 @@ func (w *world) onlyRejects(r *Report) string {
 	return kept[0]
 }
 
-// awful are records that each break one limit, by the reason's code. Without the column of that name each is loaded.
+// awful returns records that each exceed one limit, by the reason's code. Without the offending cell, each can be
+// loaded.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
 		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1),
@@ -513,7 +514,7 @@ func awful(now int64) map[string][]record.Cell {
 	}
 }
 
-// A record that breaks a limit is rejected, again in the same words when loaded again; once corrected it is loaded.
+// A record that exceeds a limit is rejected, with the same reason when loaded again; once corrected, it is loaded.
 func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -600,7 +601,7 @@ func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
 	w.wantRows(contents{"1": {"b": "1"}})
 }
 
-// The service numbers the rows, which have marks besides their cells.
+// The service numbers the rows, which have marks in addition to their cells.
 func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

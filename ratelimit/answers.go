@@ -6,40 +6,40 @@ import (
 )
 
 // The start: an unknown lane sends one small request, then larger ones, then more at a time, while nothing is refused.
-// An answer that is slow for its rows tells the rate at once. Tested by TestControlReachesTargets ("unknown", "full
-// at the start", "very fast") and TestPartitionWithoutLimitGetsFullWindow.
+// An answer that is slow because of its rows reveals the rate at once. Tested by TestControlReachesTargets ("unknown",
+// "full at the start", "very fast") and TestPartitionWithoutLimitGetsFullWindow.
 const (
 	firstRows    = 25.0   // rows of the first request; fewer if they have many units
-	startRows    = 100.0  // rows of the requests after it, and
-	maxRows      = 200.0  // limit of the service
+	startRows    = 100.0  // rows of later requests, up to maxRows
+	maxRows      = 200.0  // the service's limit for a request
 	stepRows     = 1000.0 // rows accepted for one more request in flight
 	slowWindow   = 8      // requests in flight from which each clean answer adds one
 	slowAnswer   = 0.2    // seconds; longer answers may be due to their rows
-	slowerByRows = 0.6    // times as long for a quarter of the rows: they are
+	slowerByRows = 0.6    // an answer is slow because of its rows if a quarter of them takes this share of its time
 )
 
 // The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
 // next; the rate is the accepted units by that time. If nothing was accepted for a while, the rate is a quota per
-// second, and a second is counted. See TestControlReachesTargets, TestLaws, TestQuotaPerSecondIsMeasuredOverASecond.
+// second, and a second is counted. See TestControlReachesTargets, TestLaws, TestQuotaIsMeasuredOverOneSecond.
 const (
-	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
-	maxRefill   = time.Second            // at most
+	refill      = 50 * time.Millisecond  // for which the bucket fills at first
+	maxRefill   = time.Second            // the longest refill
 	measureRows = 25.0                   // rows of a request: fewer rows measure more finely
-	measureTime = 0.25                   // seconds of a rate that is known about in a request
-	minSample   = 20.0                   // rows accepted that make a measurement, or
-	longSample  = 3 * time.Second        // in which any number does
-	metered     = 950 * time.Millisecond // the service meters by the second: less time says little
-	pressFor    = time.Second            // of asking: another load may have everything
-	pressRows   = 25.0                   // rows of a request meanwhile
+	measureTime = 0.25                   // seconds of the approximate rate in a request
+	minSample   = 20.0                   // accepted rows that make a measurement
+	longSample  = 3 * time.Second        // after which fewer rows make one too
+	metered     = 950 * time.Millisecond // the service meters by the second: a shorter time means little
+	pressFor    = time.Second            // of repeated requests, as another load may have all capacity
+	pressRows   = 25.0                   // rows of such a request
 
-	idleFor   = 100 * time.Millisecond // without anything accepted that counts as idle
-	mostIdle  = 0.3                    // seconds without anything accepted: then less than a second tells no rate
-	idleRows  = 8.0                    // expected in that time: the rate is not even
-	burstOf   = 1.3                    // times the rate, accepted in the last second: the rate is given by the second
-	deadAfter = 3                      // small requests refused in a row say so too
+	idleFor   = 100 * time.Millisecond // time without an accepted row that counts as idle
+	mostIdle  = 0.3                    // idle seconds from which only a full second gives a rate
+	idleRows  = 8.0                    // rows expected while idle from which the rate is not even
+	burstOf   = 1.3                    // times the rate, accepted in the last second: it is a quota per second
+	deadAfter = 3                      // small requests refused in a row that also show a quota
 )
 
-// firstRamp is the start of an unknown lane. Large rows come few at a time until accepted.
+// firstRamp is the start of an unknown lane. Large rows are sent few at a time until accepted.
 func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
@@ -52,7 +52,7 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		if p.ramp.window == 1 && p.slowForRows(now, took, units) {
 			return
 		}
-		if p.line.lateness.doubted { // a small one tells
+		if p.line.lateness.doubted { // a small batch will tell
 			p.ramp.window, p.ramp.rows = 1, max(1, p.line.lateness.quick.units/p.perRow)
 			return
 		}
@@ -68,7 +68,7 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 			}
 		}
 	case inMeasure:
-		// A fast partition or a long way: one small batch at a time would never empty the bucket.
+		// The partition is fast or far away: one small batch at a time would never empty the bucket.
 		if p.ramp.clean++; p.ramp.clean < 4 {
 			return
 		}
@@ -122,7 +122,7 @@ func (p *Pacer) throttled(t throttle) {
 			return
 		}
 		p.sample(t)
-		if few { // a slow lane should begin too fast: throttles show that at once
+		if few { // a slow lane should begin too fast, as throttles correct that at once
 			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
 		}
 		p.cruise(t)
@@ -132,8 +132,8 @@ func (p *Pacer) throttled(t throttle) {
 }
 
 // slowForRows finds out, with one request in flight, whether an answer is slow because of its rows: then a quarter of
-// them is answered sooner, and the full number again as late; once may be chance. A service that answers after writing
-// the rows one by one shows its rate by that. It reports whether the lane waits for such an answer, or knows the rate.
+// them is answered sooner, and the full number again as late, which rules out chance. The difference gives the rate of
+// a service that writes rows one by one. It reports whether the lane waits for such an answer, or knows the rate.
 func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	r := &p.ramp
 	switch {
@@ -151,7 +151,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
 		slope := (took - r.fast) / (units - r.fastOf)
 		if slope*r.fastOf > r.fast {
-			break // its rows would have taken longer
+			break // the rows alone would have taken longer
 		}
 		p.line.lateness.perUnit, p.line.lateness.guessed, p.line.lateness.doubted = slope, false, false
 		p.line.lateness.quick = answer{r.fastOf, r.fast}
@@ -167,7 +167,8 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 }
 
 // queued notes that answers come late while nothing is refused: a queue at the service has grown. It means the same as
-// a throttle, without loss: the rate is the units accepted since an answer was on time, as the service was busy since.
+// a throttle, but nothing is refused: the rate is the units accepted since an answer was on time, as the service was
+// busy since.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -192,9 +193,9 @@ func (p *Pacer) queued(t throttle) {
 
 func (p *Pacer) refused(t throttle, few bool) {
 	switch {
-	case t.first: // a partition begins with an empty bucket: no news of its rate
+	case t.first: // a partition begins with an empty bucket: this says nothing about its rate
 	case p.trySmallerBatch(t):
-	case p.probe.gain >= guessGain: // it takes more than it did: how much the next throttle says
+	case p.probe.gain >= guessGain: // it accepts more than before: the next throttle shows how much
 		p.endTrial(t.now, false)
 		if p.probe.gain >= 0.5 && t.accepted > 0 {
 			p.measure(t)
@@ -221,14 +222,14 @@ func (p *Pacer) refused(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// correctSlow corrects a slow lane's rate. The place where throttles begin says more than a count of a few rows.
+// correctSlow corrects a slow lane's rate. The rate at which throttles begin says more than a count of a few rows.
 func (p *Pacer) correctSlow(t throttle, few bool) {
 	switch {
-	case p.probe.gain > usualGain: // the gain before this one was too little, this one is too much
+	case p.probe.gain > usualGain: // the previous gain was too small, this one is too large
 		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
 	case !few && t.since > 0 && p.gauge.whole:
 		p.sample(t)
-	case p.probe.alone >= 3: // even half a row's time later
+	case p.probe.alone >= 3: // refused although it waited half a row's time longer
 		p.setRate(0.9 * p.rate)
 	default:
 		p.again(t)
@@ -237,7 +238,8 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill, increasingly long, counting from the same moment. At first it keeps asking.
+// wait lets a slow partition's bucket fill for longer and longer, counting from the same moment. At first it keeps
+// asking.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
@@ -259,7 +261,7 @@ func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
-	if t.accepted == 0 && p.phase == inMeasure { // refused as a whole: on average half of the request was there
+	if t.accepted == 0 && p.phase == inMeasure { // refused as a whole: on average the bucket held half of the request
 		left = max(left, 0.5*min(t.units, p.gauge.accepted))
 	}
 	rate := (p.gauge.accepted + left) / t.since.Seconds()
@@ -294,7 +296,7 @@ func (p *Pacer) seekFreed(now time.Time) {
 	}
 }
 
-// estimate sets the partition's rate. Refusals that told of another rate were worth it.
+// estimate sets the partition's rate. Refusals that revealed a different rate are forgiven.
 func (p *Pacer) estimate(now time.Time, rate float64) {
 	if e := &p.evidence; !e.raised.IsZero() && e.raised.Before(now) {
 		e.saves = now.Sub(e.raised) < provedAfter && rate < 1.05*e.before
@@ -310,7 +312,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a far reach to the flow since the last throttle, unless the last second's is far above.
+// further raises the rate, after a long reach, to the flow since the last throttle, unless that of the last second is
+// far above it.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {
@@ -319,7 +322,7 @@ func (p *Pacer) further(t throttle) {
 	e := &p.evidence
 	if last := p.recent.between(t.met.Add(-time.Second), t.now); last > 1.25*rate {
 		rate = max(rate, last)
-	} else if !e.saves { // either it takes more now, or it had saved something up: the next throttle tells
+	} else if !e.saves { // it accepts more now or had saved up capacity: the next throttle tells
 		rate = max(rate, p.rate*(1+p.probe.gain/2))
 		e.raised, e.before = t.now, p.rate
 	}
@@ -347,7 +350,7 @@ func (p *Pacer) trySmallerBatch(t throttle) bool {
 	return true
 }
 
-// endTrial ends a trial of smaller batches. They stay if they gave a good measurement.
+// endTrial ends a trial of smaller batches. Smaller batches are kept if they gave a good measurement.
 func (p *Pacer) endTrial(now time.Time, good bool) {
 	if p.size.before > 0 && !good {
 		p.size.most, p.size.notBefore = p.size.before, now.Add(regrowAfter)

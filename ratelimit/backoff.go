@@ -44,7 +44,8 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts running time, between two looks at most a quarter of For: a stopped process must not give up for that.
+// It counts at most a quarter of For between two calls, so that a process that was stopped does not give up for that
+// reason.
 type Patience struct {
 	For time.Duration // without progress; 0 means forever
 
@@ -55,7 +56,7 @@ type Patience struct {
 // Progress notes progress at now.
 func (p *Patience) Progress(now time.Time) { p.seen, p.spent = now, 0 }
 
-// Over reports whether there was no progress for longer than For since the first call. Call it each LookEvery.
+// Over reports whether there has been no progress for longer than For. Call it every LookEvery.
 func (p *Patience) Over(now time.Time) bool {
 	if p.For <= 0 {
 		return false
@@ -67,7 +68,7 @@ func (p *Patience) Over(now time.Time) bool {
 	return p.spent > p.For
 }
 
-// LookEvery is the time between calls of Over; 0 is never.
+// LookEvery is the time between calls of Over; 0 means never.
 func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
 
 // Spent is the used part of For.

@@ -6,16 +6,17 @@ import (
 )
 
 // Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes all it needs. So a
-// take larger than the burst passes, and the next pays for it. Nil never waits. It is not safe for concurrent use.
+// take larger than the burst passes, and later ones wait for it. Nil never waits. It is not safe for concurrent use.
 type Bucket struct {
-	rate  float64 // tokens a second
-	burst float64 // tokens kept at most
+	rate  float64 // tokens per second
+	burst float64 // maximum tokens kept
 	level float64
 	at    time.Time
 }
 
 // NewBucket returns a bucket that fills with rate tokens a second and holds at most burst's inflow. It begins empty and
-// without debt, so a run keeps to the rate from its first second. A rate that is not positive and finite gives nil.
+// without debt, so a run keeps to the rate from its first second. It returns nil unless the rate is positive and
+// finite.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {
 		return nil

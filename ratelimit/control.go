@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// line describes the way to the server.
+// line describes the path to the server.
 type line struct {
 	lateness    lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
-	sends       []send    // not yet met by the server, as far as answers tell
+	sends       []send    // not yet processed by the server, as far as answers show
 	out         bool      // the partition does not serve
 	blocked     bool      // nothing of the last batch was accepted
-	askFrom     time.Time // when the next small batch that asks may leave
+	askFrom     time.Time // when the next small probe may leave
 	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
 	clean       int       // clean answers in a row
 	calm        time.Time // until then nothing should be refused
-	young       bool      // came out of a split and has not been throttled yet
+	young       bool      // split from another lane and not throttled yet
 	outSince    time.Time
 	probeAt     time.Time
 }
@@ -45,15 +45,15 @@ func (l *line) sentSince() float64 {
 	return sum
 }
 
-// ramp is the sending of start and measure: without a rate, by the clean answers.
+// ramp paces the start and measure phases, which have no rate, by clean answers.
 type ramp struct {
-	from   time.Time // nothing before
+	from   time.Time // nothing is sent before
 	window int       // requests in flight
-	rows   float64   // of a batch
-	clean  float64   // answers, or accepted rows, since the last step
-	slow   float64   // seconds of an answer to more rows than now
-	slowed float64   // units of these
-	fast   float64   // the same of a quarter of the rows
+	rows   float64   // rows of a batch
+	clean  float64   // clean answers, or accepted rows, since the last step
+	slow   float64   // seconds that the slow answer took
+	slowed float64   // units of its request
+	fast   float64   // seconds of the answer to a quarter of its rows
 	fastOf float64
 	pause  time.Duration
 }
@@ -63,9 +63,9 @@ type gauge struct {
 	from     time.Time
 	accepted float64
 	whole    bool      // the bucket cannot have overflowed since
-	took     time.Time // when anything was accepted last
-	idle     float64   // seconds after which nothing was accepted
-	refusals int       // of such batches in a row
+	took     time.Time // when anything was last accepted
+	idle     float64   // seconds in which nothing was accepted
+	refusals int       // wholly refused batches in a row
 	dead     bool      // nothing was accepted for a time
 }
 
@@ -80,7 +80,7 @@ func (g *gauge) add(met time.Time, accepted float64) {
 	}
 }
 
-// recent is the units accepted in the last seconds.
+// recent holds the units accepted in the last seconds.
 type recent struct{ accepted []accepted }
 
 type accepted struct {
@@ -116,23 +116,23 @@ func (r *recent) between(from, to time.Time) (units float64) {
 	return units
 }
 
-// Refusals: they are owed, and earned by accepted units; until then cruise holds slightly below the rate. Refusals
-// without a cause, few and just after a throttle, do not count. Tested by the refused shares in
-// TestControlReachesTargets and by the cells of TestLaws in which 1 % of rows or requests fail.
+// Refused units are a debt that accepted units pay off; until then cruise holds slightly below the rate. A few refusals
+// just after a throttle are noise and do not count. Tested by the refused shares in TestControlReachesTargets and by
+// the cells of TestLaws in which 1 % of rows or requests fail.
 const (
-	allowed     = 0.005       // of the accepted units may be refused
-	mostDebt    = 15.0        // seconds that cruise holds back at most
-	leastMargin = 0.01        // of the rate: cruise holds that far below it, at first, and
-	mostMargin  = 0.06        // at most
-	fewRefused  = 0.05        // of a request: so few may be refused without cause
-	noiseOver   = 2000.0      // rows over which the share refused without cause is measured
+	allowed     = 0.005       // share of the accepted units that may be refused
+	mostDebt    = 15.0        // longest hold, in seconds
+	leastMargin = 0.01        // of the rate: how far below it cruise holds at first
+	mostMargin  = 0.06        // of the rate: how far below it cruise holds at most
+	fewRefused  = 0.05        // share of a request that may be refused without cause
+	noiseOver   = 2000.0      // rows over which the share refused as noise is measured
 	calmFor     = time.Second // after a throttle: nothing should be refused
-	oddAfter    = 10          // clean answers after which a whole refused request may be chance
+	oddAfter    = 10          // clean answers after which a wholly refused request may be chance
 	leastOdd    = 16.0        // rows of such a request
 )
 
-// isNoise reports whether so few rows were refused that capacity is probably not the cause. Refusals just after a
-// throttle, when there is room, show how many to expect.
+// isNoise reports whether so few rows were refused that lack of capacity is probably not the cause. Refusals just after
+// a throttle, when there is room, show how many to expect.
 func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 	refused := units - accepted
 	few := refused <= max(fewRefused*units, 1.5*p.perRow)
@@ -140,7 +140,7 @@ func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 		return refused > 0 && (few && units >= 4*p.perRow || refused <= 2.5*p.perRow && units >= leastOdd*p.perRow)
 	}
 	e := &p.evidence
-	if units < leastOdd*p.perRow { // one row of a few says nothing
+	if units < leastOdd*p.perRow { // one row of a few means nothing
 		return false
 	}
 	expected := e.noise * units
@@ -151,7 +151,7 @@ func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 	return ok
 }
 
-// hear learns the share that is refused without a cause.
+// hear updates the share of rows refused as noise.
 func (p *Pacer) hear(refused, units float64) {
 	e := &p.evidence
 	e.noise += (refused/units - e.noise) * min(1, units/(noiseOver*p.perRow))
@@ -166,10 +166,10 @@ func (p *Pacer) isOdd(units, accepted float64) bool {
 	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
 
-// delivery is the most that came back in a second, of the last five to ten.
+// delivery is the highest rate of answered units in any second of the last five to ten.
 type delivery struct {
 	began, turned time.Time
-	units         float64 // since it began
+	units         float64 // in the current second
 	best          [2]float64
 }
 
@@ -189,27 +189,27 @@ func (d *delivery) add(now time.Time, units float64) {
 
 func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
 
-// evidence is the refusals' evidence of the partition's limit.
+// evidence is what refusals and late answers tell about the partition's limit.
 type evidence struct {
-	debt     float64   // units refused that the accepted ones have not earned yet
+	debt     float64   // refused units that accepted ones have not paid off yet
 	agreed   int       // estimates in a row that agreed
-	refused  time.Time // when anything was refused for want of capacity
+	refused  time.Time // when anything was last refused for lack of capacity
 	delivery delivery
 	queue    bool // answers came late
-	paced    bool // the rate is from late answers
+	paced    bool // the rate was derived from late answers
 	saves    bool // unused capacity is saved up, as in a bucket
 	raised   time.Time
 	before   float64 // the rate before it was raised
 	lowest   lowest
-	partly   bool    // refused a part of a batch once
+	partly   bool    // part of a batch was refused once
 	margin   float64 // how far below the rate cruise holds
-	noise    float64 // share of rows that is refused without a cause
+	noise    float64 // share of rows refused as noise
 }
 
 // lowest is the lowest rate of the last ten to twenty seconds.
 type lowest struct {
 	turned time.Time
-	rates  [2]float64 // units a second; 0 is none
+	rates  [2]float64 // units per second, in this and the last period; 0 means none
 }
 
 func (l *lowest) add(now time.Time, rate float64) {
@@ -221,7 +221,8 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne is one partition's certain share of a rate that may be that of several: a table is split before its load knows.
+// ofOne returns the part of a rate that is certainly one partition's: a load learns of a split late, so the rate may be
+// that of several.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {
@@ -231,39 +232,39 @@ func (l *lowest) ofOne(rate float64) float64 {
 	return rate
 }
 
-// The cruise: a lane paces slightly above the rate, so that an occasional throttle measures it again; without one it
-// reaches further. After one it leaves room in the bucket for the jitter of the way. Tested by
-// TestControlReachesTargets ("eight times", "0.4 for a while") and TestLaws.
+// Cruise: a lane paces slightly above the rate, so that an occasional throttle measures it again; without a throttle it
+// reaches further. After one it leaves room in the bucket for network jitter. Tested by TestControlReachesTargets
+// ("eight times", "0.4 for a while") and TestLaws.
 const (
-	usualGain   = 0.02                   // of the rate: cruise paces that far above it
-	addRows     = 2.0                    // rows a second more, but
-	maxAdd      = 0.01                   // of the rate at most
-	guessGain   = 0.1                    // from this gain on a throttle says more about the reach than about the rate
+	usualGain   = 0.02                   // of the rate: how far above it cruise paces
+	addRows     = 2.0                    // additional rows per second
+	maxAdd      = 0.01                   // of the rate: limit of addRows
+	guessGain   = 0.1                    // gain from which a throttle says more about the reach than about the rate
 	maxGain     = 1.0                    // of the rate: limit of the reach
-	freedGain   = 0.25                   // the gain after other lanes ended or the partition was cut
-	minCruise   = 300 * time.Millisecond // since the last throttle; a shorter one ends no trial of smaller requests
-	provedAfter = 5 * time.Second        // after which a raised rate is right
-	agreeing    = 0.1                    // of a rate: measurements that differ less agree
-	cutHeard    = 10 * time.Second       // by which a load has heard of a cut; before, rates may be of several partitions
-	muchLess    = 0.75                   // of a rate: below, the earlier one is one partition's
+	freedGain   = 0.25                   // gain after other lanes have ended or the partition was split
+	minCruise   = 300 * time.Millisecond // shortest cruise that ends a trial of smaller requests
+	provedAfter = 5 * time.Second        // after which a raised rate is taken to be right
+	agreeing    = 0.1                    // of a rate: measurements that differ by less agree
+	cutHeard    = 10 * time.Second       // for a load to learn of a split; until then a rate may be of several partitions
+	muchLess    = 0.75                   // of a rate: a recent lower one is that of one partition
 
-	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle, and
-	heldRows    = 0.1   // rows at least, but
-	heldOfBatch = 0.2   // of the largest request at most, if the bucket is small
-	heldOfRow   = 0.008 // of a row, for a lane that sends single rows, doubled by each refusal in a row
+	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle
+	heldRows    = 0.1   // minimum rows left there
+	heldOfBatch = 0.2   // maximum, of the largest request, if the bucket is small
+	heldOfRow   = 0.008 // of a row, for a lane that sends single rows; doubles with each consecutive refusal
 )
 
-// Requests in cruise: small ones cost CPU, large ones come in lumps that a small bucket refuses. Tested by
+// Requests in cruise: small ones cost CPU, large ones are bursts that a small bucket refuses. Tested by
 // TestControlReachesTargets ("small", "tiny", "rows of 100", requests as a multiple of the least).
 const (
 	batchTime   = 0.2                   // seconds of the rate in a request
-	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket
-	fewRows     = 50.0                  // rows of a slow lane's request, unless that is more than half a second's
+	leastTime   = 0.07                  // minimum, even if throttles suggest a smaller bucket
+	fewRows     = 50.0                  // minimum rows of a request, unless that is over half a second's
 	finerTime   = 0.1                   // seconds of the rate if refusals are costly
-	finestTime  = 0.05                  // and while they are expected
-	askTime     = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
-	askEvery    = 40 * time.Millisecond // between two rows that ask whether anything is accepted at all
-	regrowAfter = 20 * time.Second      // after which a too large request is tried again
+	finestTime  = 0.05                  // seconds of the rate while refusals are expected
+	askTime     = 0.02                  // seconds of the rate in a request that tests if anything is accepted at all
+	askEvery    = 40 * time.Millisecond // between two rows that test if anything is accepted at all
+	regrowAfter = 20 * time.Second      // after which larger requests are tried again
 )
 
 // credit is the units that cruise may send; it grows with time.
@@ -272,7 +273,7 @@ type credit struct {
 	at    time.Time
 }
 
-// probe is the distance above the rate that cruise reaches.
+// probe is how far above the rate cruise paces.
 type probe struct {
 	gain   float64
 	since  time.Time
@@ -282,13 +283,13 @@ type probe struct {
 	costly bool    // the last throttle refused much of a batch
 }
 
-// size is the known limits of batches that fit the server's bucket.
+// size holds the known limits of batches that fit the server's bucket.
 type size struct {
 	most   float64 // rows
 	before float64 // most before the trial; 0 means no trial
 	at     time.Time
 
-	notBefore time.Time // the next trial
+	notBefore time.Time // of the next trial
 }
 
 // throttle is an answer that refused rows.
@@ -296,7 +297,7 @@ type throttle struct {
 	now, met        time.Time
 	units, accepted float64
 	first           bool          // the first answer after an outage or a split
-	since           time.Duration // the gauge began
+	since           time.Duration // since the gauge began
 }
 
 // speed is the growth of credit, in units per second.
@@ -329,8 +330,8 @@ func (p *Pacer) batch() float64 {
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
-// held is the units that cruise leaves in the server's bucket after a throttle: room for the jitter of the way. These
-// and a batch together must fit into the bucket, else it overflows before every batch.
+// held is the units that cruise leaves in the server's bucket after a throttle: room for network jitter. Together with
+// a batch they must fit in the bucket, or it overflows before every batch.
 func (p *Pacer) held() float64 {
 	held := max(reserve*p.rate, heldRows*p.perRow)
 	if p.size.most < maxRows {
@@ -363,7 +364,7 @@ func (p *Pacer) advance(now time.Time) {
 	if p.others.quota.on && p.line.blocked {
 		p.credit.level = min(p.credit.level, p.batch())
 	} else if p.credit.level > most {
-		// No rows, no worker: the server's bucket may have overflowed.
+		// The lane had no rows or no worker: the server's bucket may have overflowed.
 		p.credit.level = most
 		p.overflowed()
 	}
@@ -401,7 +402,7 @@ func (p *Pacer) reach(now time.Time) {
 	p.probe.gain = min(2*p.probe.gain, maxGain)
 }
 
-// regrow occasionally allows larger batches again: a small bucket is detected again, a mistake is not permanent.
+// regrow occasionally allows larger batches again: a small bucket is detected again, and a mistake is not permanent.
 func (p *Pacer) regrow(now time.Time, after time.Duration) {
 	if p.size.before == 0 && p.size.most < maxRows && now.Sub(p.size.at) >= after {
 		p.size.most, p.size.at = min(1.25*p.size.most, maxRows), now

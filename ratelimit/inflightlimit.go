@@ -7,57 +7,58 @@ import (
 )
 
 // inFlightLimit limits the units in flight for a partition that limits those and not a rate: while it serves that many
-// requests, or rows, it refuses more at once. Accepted rows take time, so refusals come much sooner. That shows the
-// limit: a bucket answers both equally fast. If parts of requests are refused, always above a level, one more row asks.
+// requests, or rows, it refuses more at once. Accepted rows take time, so refusals arrive much sooner. That reveals the
+// limit: a bucket answers both equally fast. If parts of requests are always refused above a level, one more row is
+// sent as a probe.
 //
-// Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there
-// is room for it, then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
+// Then as much is kept in flight as was served together, without any pace; occasionally a probe sends one row more,
+// then two, and so on. Refusals of rows for which there should be room show that the limit is a rate after all.
 type inFlightLimit struct {
 	flying []visit
-	last   time.Time // when a request left
+	last   time.Time // when the last request left
 	signs  signs
 
 	on    bool
-	most  int       // requests that are served together
-	room  float64   // units that are
-	more  float64   // units that the next probe asks for beyond both
-	asks  time.Time // when it may leave
-	begun time.Time // when so much was in flight for the first time
+	most  int       // requests served together
+	room  float64   // units served together
+	more  float64   // units of the next probe, beyond both
+	asks  time.Time // when the probe may leave
+	begun time.Time // when that much was first in flight
 	since int       // answers since the last refusal
-	wrong int       // refusals although there was room
-	until time.Time // not again before, after it turned out to be a rate
+	wrong int       // refusals although there should be room
+	until time.Time // after it proved to be a rate: do not look for it before
 	again time.Duration
 }
 
-// signs are the evidence for such a limit.
+// signs is the evidence for such a limit.
 type signs struct {
-	clear  int        // requests that were served when one was refused
-	alike  int        // refusals in a row that came much sooner than other answers
-	served [2]float64 // seconds that the fastest answer took to rows that were taken, in this and the last few answers
-	heard  int        // of these, in this
+	clear  int        // requests being served when one was refused
+	alike  int        // refusals in a row that arrived much sooner than other answers
+	served [2]float64 // seconds of the fastest answer to accepted rows, in this and the last period
+	heard  int        // answers in this period
 	way    float64    // seconds that a refusal took
-	level  float64    // units that were served together when a part of a request was refused
-	same   int        // times in a row with the same number
+	level  float64    // units served together when part of a request was refused
+	same   int        // times in a row that level was the same
 }
 
 // visit is a request in flight.
 type visit struct {
 	at    time.Time
 	units float64
-	with  float64 // units that are served when it arrives, as far as is known
-	and   int     // requests with these
+	with  float64 // units being served when it arrives, as far as is known
+	and   int     // requests being served then
 	probe bool
 }
 
 const (
 	inFlightAlike  = 3                // refusals that show a limit of requests in flight
 	inFlightWrong  = 4                // refusals that disprove it
-	inFlightWay    = 0.02             // seconds at least between a request and the row that asks for room
-	inFlightProbe  = 2 * time.Second  // until a probe that was refused is made again
+	inFlightWay    = 0.02             // minimum seconds between a request and a probe
+	inFlightProbe  = 2 * time.Second  // until a refused probe is repeated
 	inFlightAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
 	inFlightLonger = 10 * time.Minute // at most
-	inFlightSlow   = 1.5              // times as long as a refusal takes an answer at least that is served for a time
-	inFlightLeast  = 0.02             // seconds, besides
+	inFlightSlow   = 1.5              // an answer that takes this many times a refusal's time was served
+	inFlightLeast  = 0.02             // minimum seconds beyond a refusal's time
 	inFlightForget = 20               // answers after which refusals are forgotten
 )
 
@@ -81,11 +82,11 @@ func (c *inFlightLimit) forget(inFlight int) {
 	}
 }
 
-// back removes a request that is no longer in flight. Requests sent within one way after it was served never met it.
+// back removes a request that is no longer in flight. Requests sent after it was served never met it.
 func (c *inFlightLimit) back(sent, now time.Time, units, way float64) visit {
 	v := visit{at: sent}
 	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })
-	if i < 0 { // not all of its rows are told
+	if i < 0 { // not all of its rows are reported
 		i = slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) })
 	}
 	if i >= 0 {
@@ -103,7 +104,7 @@ func (c *inFlightLimit) back(sent, now time.Time, units, way float64) visit {
 }
 
 // hears looks for a limit of the units in flight, and reports whether there is one. A request refused as a whole is not
-// served: its answer comes much sooner. Once is enough if the service takes long for rows.
+// served: its answer arrives much sooner. One such answer suffices if the service takes long for rows.
 func (c *inFlightLimit) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
 	if c.signs.same >= inFlightAlike && v.units <= perRow && accepted > 0 {
@@ -136,7 +137,7 @@ func (c *inFlightLimit) hears(v visit, now time.Time, accepted, perRow float64, 
 	return (c.signs.alike >= inFlightAlike || slow && c.signs.alike > 0) && !now.Before(c.until)
 }
 
-// serving is the number of requests being served: their answers come later than a refusal would.
+// serving is the number of requests being served: they have been in flight for longer than a refusal takes.
 func (c *inFlightLimit) serving(now time.Time) (n int) {
 	for i := range c.flying {
 		if now.Sub(c.flying[i].at).Seconds() > inFlightSlow*c.signs.way {
@@ -146,7 +147,7 @@ func (c *inFlightLimit) serving(now time.Time) (n int) {
 	return n
 }
 
-// serve notes the seconds until the answer to accepted rows.
+// serve notes how many seconds the answer to accepted rows took.
 func (c *inFlightLimit) serve(took float64) {
 	if c.signs.heard++; c.signs.heard > inFlightForget || c.signs.served[0] == 0 {
 		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0
@@ -154,7 +155,7 @@ func (c *inFlightLimit) serve(took float64) {
 	c.signs.served[0] = min(c.signs.served[0], took)
 }
 
-// serves is the seconds of the fastest such answer lately.
+// serves returns the seconds of the fastest recent answer to accepted rows.
 func (c *inFlightLimit) serves() float64 {
 	if c.signs.served[1] == 0 {
 		return c.signs.served[0]
@@ -168,7 +169,7 @@ func (c *inFlightLimit) asking(now time.Time) (at time.Time, ok bool) {
 		!now.Before(c.until)
 }
 
-// begin begins to keep as much in flight as was served together.
+// begin starts to keep as much in flight as was served together.
 func (c *inFlightLimit) begin(now time.Time, perRow float64) {
 	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.signs.alike = true, max(1, c.signs.clear), math.Inf(1), perRow,
 		now.Add(inFlightProbe/4), 0, 0
@@ -213,7 +214,7 @@ func (c *inFlightLimit) answered(v visit, now time.Time, accepted, perRow float6
 		c.serve(now.Sub(v.at).Seconds())
 		return c.serves() < max(inFlightSlow*c.signs.way, inFlightWay)
 	}
-	if v.at.Before(c.begun) { // it left before so much was known
+	if v.at.Before(c.begun) { // it left before the limit was known
 		c.most = max(c.most, c.serving(now))
 		return false
 	}
@@ -230,7 +231,7 @@ func (c *inFlightLimit) answered(v visit, now time.Time, accepted, perRow float6
 	return c.wrong >= inFlightWrong
 }
 
-// end ends it: the partition limits a rate.
+// end drops the limit: the partition limits a rate.
 func (c *inFlightLimit) end(now time.Time) {
 	c.again = min(max(inFlightAgain, 2*c.again), inFlightLonger)
 	c.on, c.signs.clear, c.until = false, 0, now.Add(c.again)

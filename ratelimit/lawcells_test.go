@@ -14,7 +14,7 @@ type lawCell struct {
 	lawScene
 }
 
-// at is the setting of a cell: lanes, units a second for each, and the round trip.
+// at is the setting of a cell: lanes, units per second for each, and the round trip.
 type at struct {
 	lanes int
 	rate  float64
@@ -23,7 +23,7 @@ type at struct {
 
 const ms = time.Millisecond
 
-// length is long enough for 10,000 rows of a lane: one to ten minutes.
+// length returns a time long enough for 10,000 rows of a lane: one to ten minutes.
 func (a at) length() time.Duration {
 	return time.Duration(min(max(10000/a.rate, 60), 600) * float64(time.Second))
 }
@@ -52,7 +52,7 @@ func (c *lawScene) serve(o *limiter.Options) {
 	}
 }
 
-// overTable is a cell with a table limit of this many units a second for each lane.
+// overTable returns a cell with a table limit of the given units per second for each lane.
 func overTable(group, name string, a at, o limiter.Options) lawCell {
 	o.Rate = a.rate * float64(a.lanes)
 	c := lawCell{group, strings.TrimSpace(name + " " + a.String()), a.scene()}
@@ -68,7 +68,7 @@ func both(factor float64, c lawCell) lawCell {
 	return c
 }
 
-// shared is a cell with two loads, one of which begins later.
+// shared returns a cell with two loads, one of which begins later.
 func shared(c lawCell) lawCell {
 	c.group, c.loads, c.later = "two loads", 2, 10*time.Second
 	c.length = max(c.length, 130*time.Second)
@@ -112,7 +112,7 @@ func (c *lawCell) wants() (share, refused, late, fair float64) {
 	return share, refused, late, fair
 }
 
-// grid combines every limiter with all lanes, rates and round trips, beside the listed cells.
+// grid combines every limiter with all lanes, rates and round trips, in addition to the listed cells.
 func grid() (cells []lawCell) {
 	for _, kind := range limiter.Kinds {
 		for _, lanes := range []int{1, 8, 32, 256} {
@@ -131,7 +131,7 @@ func grid() (cells []lawCell) {
 	return cells
 }
 
-// lawCells are the cells of `make laws`.
+// lawCells returns the cells of `make laws`.
 func lawCells() []lawCell {
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
 	full, whole, noise, spuriousWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket,

@@ -25,9 +25,9 @@ import (
 )
 
 var (
-	lawSeeds = flag.Uint64("law-seeds", 0, "seeds of TestLaws, which shows the worst; 0 skips it")
+	lawSeeds = flag.Uint64("law-seeds", 0, "number of seeds of TestLaws, which reports the worst; 0 skips it")
 	lawWord  = flag.String("law-cell", "", "only cells that contain this word")
-	lawGrid  = flag.Bool("law-grid", false, "the whole grid in place of the 86 cells")
+	lawGrid  = flag.Bool("law-grid", false, "the whole grid instead of the 86 cells")
 )
 
 // lawMaker makes the controllers of a load's lanes.
@@ -110,7 +110,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// figures are the shares of units used and rows refused, the delay's 95th percentile, and the smaller load's part.
+// figures shows the shares of units used and rows refused, the delay's 95th percentile, and the smaller load's part.
 func (c *lawCell) figures(w lawResult) string {
 	share, refused, late, fair := c.wants()
 	bold := func(miss bool, text string) string {
@@ -130,8 +130,9 @@ func (c *lawCell) figures(w lawResult) string {
 	return line
 }
 
-// TestASlowPartitionSlowsOnlyItself has one partition among seven that takes a tenth, or a unit a second.
-func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
+// TestSlowPartitionSlowsOnlyItself has one partition of seven that accepts a tenth of the others' rate, or one unit per
+// second.
+func TestSlowPartitionSlowsOnlyItself(t *testing.T) {
 	for _, part := range []float64{0.1, 0.001} {
 		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(
 			100 * time.Second)
@@ -161,7 +162,7 @@ func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	}
 }
 
-// TestControlReachesTargets runs cells that a lane may meet, including cells with past regressions.
+// TestControlReachesTargets runs cells that occur in practice, including those of past regressions.
 func TestControlReachesTargets(t *testing.T) {
 	t.Parallel()
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
@@ -187,7 +188,7 @@ func TestControlReachesTargets(t *testing.T) {
 	for _, c := range []struct {
 		lawCell
 		share, refused float64
-		requests       float64 // as a multiple of the least
+		requests       float64 // as a multiple of the minimum
 		late           float64 // seconds; 0 is not judged
 		fair           float64
 	}{
@@ -259,7 +260,7 @@ func TestChanceLatenessSlowsNoLane(t *testing.T) {
 			return func(int) controller { return &hasty{paced: paced{p: p, perRow: 1}} }
 		}, 1)
 		s.run()
-		rows := 0.0 // a second, in the last ten seconds
+		rows := 0.0 // per second, in the last ten seconds
 		for _, units := range s.series[50:60] {
 			rows += units / 10
 		}
@@ -267,7 +268,7 @@ func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	}
 }
 
-// hasty is a lane of a load that has other reasons to send more at once now and then.
+// hasty is a lane that, for other reasons, now and then sends more at once.
 type hasty struct {
 	paced
 	requests int
@@ -286,7 +287,7 @@ func (l *hasty) sent(now time.Time, units float64) {
 	l.paced.sent(now, units)
 }
 
-// TestDetectingWindowCostsLittle includes the first five seconds, and timers that are late.
+// TestDetectingWindowCostsLittle includes the first five seconds, and late timers.
 func TestDetectingWindowCostsLittle(t *testing.T) {
 	for _, late := range []time.Duration{0, 20 * ms} {
 		c := partition("", "", at{32, 1000, 5 * ms}, limiter.Options{Kind: limiter.FixedWindow})
@@ -302,20 +303,20 @@ func TestDetectingWindowCostsLittle(t *testing.T) {
 
 var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsHaveTests; . is all")
 
-// unjudged are constants that no test here reacts to when they are halved or doubled, each with its purpose.
+// unjudged lists constants whose halving or doubling fails no test here, each with its purpose.
 var unjudged = map[string]string{
 	"longest":     "a bound of waiting times",
 	"recentMost":  "a bound of memory",
-	"maxRefill":   "bounds for how long a partition that gives next to nothing is left alone",
-	"measureTime": "the requests of a measurement that is made again; the first has no rate to go by",
+	"maxRefill":   "bounds the pause before a partition that accepts next to nothing is tried again",
+	"measureTime": "sizes the requests of a repeated measurement; the first has no rate to go by",
 	"longSample":  "ends a measurement of few rows, which cruise corrects soon (correctSlow)",
-	"idleRows":    "keeps a partition that accepts a row now and then from being taken for a window",
+	"idleRows":    "keeps a partition that accepts a row now and then from being mistaken for a window",
 	"reliefGain":  "how soon a lane finds what others had: judged by loads (TestLastLaneTakesOverRequests)",
 	"provedAfter": "tells a bucket that had saved something up from a rate that has grown",
-	"cutHeard":    "how far back the lowest rate of a partition that is cut is looked for",
+	"cutHeard":    "how far back the lowest rate of a split partition is searched for",
 }
 
-// TestConstantsHaveTests halves and doubles each constant of the laws and prints the tests of this room that fail.
+// TestConstantsHaveTests halves and doubles each constant of the laws and prints the tests of this package that fail.
 func TestConstantsHaveTests(t *testing.T) {
 	if *constantsWord == "" {
 		t.Skip("takes hours: make constants")
@@ -386,7 +387,7 @@ func (c *constant) failed(t *testing.T, name string, text []byte, change string)
 		failed = append(failed, m[1])
 	}
 	if err != nil && failed == nil {
-		failed = []string{"ended early"} // a panic, or nothing comes to its end any more
+		failed = []string{"ended early"} // a panic, or a test that never ends
 	}
 	return strings.Join(failed, ", ")
 }

@@ -13,7 +13,7 @@ import (
 
 // The simulator of the law runs events in virtual time without goroutines.
 
-// controller decides when and how much a lane sends: the Pacer, alone or with its load's share of the table.
+// controller decides when and how much a lane sends. It is the Pacer, alone or with its load's share of the table.
 type controller interface {
 	next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool)
 	sent(now time.Time, units float64)
@@ -53,27 +53,27 @@ func (l *paced) answered(sent, now time.Time, units, taken float64) {
 type lawScene struct {
 	lanes       int
 	rtt, length time.Duration
-	even        bool                                     // every request takes rtt, where others take a fifth more or less
+	even        bool                                     // every request takes exactly rtt, not up to a fifth more or less
 	late        time.Duration                            // mean lateness of timers, as on a busy machine
 	perRow      float64                                  // units
-	slots       int                                      // requests that a load may have in flight; 0 is enough
-	fed         float64                                  // rows a second that each lane gets; 0 has all at once
-	lane        *limiter.Options                         // of each partition; nil has no limit
-	uneven      float64                                  // the first partition's share of what others take; 0 is 1
-	table       *limiter.Options                         // over all of them; nil has no limit
-	loads       int                                      // that share the table; 0 is one
+	slots       int                                      // maximum requests of a load in flight; 0 means enough
+	fed         float64                                  // rows per second that each lane gets; 0 means all at once
+	lane        *limiter.Options                         // of each partition; nil means no limit
+	uneven      float64                                  // the first partition's rate as a share of the others'; 0 means 1
+	table       *limiter.Options                         // over all partitions; nil means no limit
+	loads       int                                      // loads that share the table; 0 means one
 	later       time.Duration                            // when the second load begins
-	stall       time.Duration                            // of the service every 3 s, and at most of one way in 100
-	takes       func(n int, units float64) time.Duration // of the n-th request, beside rtt; may be nil
+	stall       time.Duration                            // of the service every 3 s, and maximum of one way in 100
+	takes       func(n int, units float64) time.Duration // time of the n-th request beyond rtt; may be nil
 	closed      time.Duration                            // how long a limit of concurrency serves a request
 }
 
 type lawResult struct {
 	share    float64
-	refused  float64 // of the rows sent after the first five seconds of each load, beyond the spurious ones
-	begins   float64 // the same of all rows
+	refused  float64 // share refused, except spurious refusals, after each load's first five seconds
+	begins   float64 // the same for all rows
 	delay    float64 // seconds that a queue added: the mean after the first five seconds
-	late     float64 // the same, 95 of 100 requests
+	late     float64 // the same, as the 95th percentile
 	fair     float64 // the smaller load's part after 60 s
 	requests int
 	rows     float64 // accepted
@@ -127,13 +127,13 @@ type lawSim struct {
 	table   *limiter.Limiter
 	rows    []limiter.Row
 	free    []int   // workers of each load
-	ready   [][]int // lanes of each load that wait for one
+	ready   [][]int // lanes of each load that wait for a worker
 	trace   func(l int, now time.Time, r *lawRequest)
-	turns   func(now time.Time) (next time.Time) // sends what may be sent now, in place of the lanes
-	sent    [2]int                               // rows, all of them and those that are measured
+	turns   func(now time.Time) (next time.Time) // sends everything that may be sent now, instead of the lanes
+	sent    [2]int                               // rows: all, and those that are measured
 	refused [2]int
-	taken   []float64 // of each load, all the time
-	fairly  []float64 // after a minute
+	taken   []float64 // units of each load, over the whole time
+	fairly  []float64 // units of each load after a minute
 	delays  []float32
 	result  lawResult
 	series  []float64 // units accepted in each second
@@ -192,7 +192,7 @@ func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
 	return options
 }
 
-// possible is the number of units that could have been accepted.
+// possible returns the number of units that could have been accepted.
 func (s *lawSim) possible() float64 {
 	end := s.base.Add(s.c.length)
 	of := func(o limiter.Options) float64 {
@@ -228,7 +228,7 @@ func (c *lawScene) isNoise() float64 {
 	return 1 - clean
 }
 
-// workers is the number of requests a load may have in flight: enough not to limit it.
+// workers returns the number of requests a load may have in flight: enough not to limit it, unless slots is set.
 func (c *lawScene) workers() int { return cmp.Or(c.slots, max(32, 4*c.lanes)) }
 
 func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
@@ -331,7 +331,7 @@ func (s *lawSim) lateness() time.Duration {
 	return time.Duration(s.random.ExpFloat64() * float64(s.c.late))
 }
 
-// stalled is the time at which the service handles a request that arrives at a given time.
+// stalled returns the time at which the service handles a request that arrives at a given time.
 func (s *lawSim) stalled(at int64) int64 {
 	stall := int64(s.c.stall)
 	if stall == 0 {
@@ -347,7 +347,7 @@ func (s *lawSim) stalled(at int64) int64 {
 	return at
 }
 
-// arrive lets the limiters decide: first the partition, then the table on the units that the partition takes.
+// arrive lets the limiters decide: first the partition's, then the table's on the units that the partition accepts.
 func (s *lawSim) arrive(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)
@@ -431,7 +431,7 @@ func (s *lawSim) push(e lawEvent) {
 	heap.Push(&s.queue, &e)
 }
 
-// lawEvents is a heap; of two events at the same time, the one pushed first comes first.
+// lawEvents is a heap; events at the same time are in the order in which they were pushed.
 type lawEvents []*lawEvent
 
 func (q lawEvents) Len() int { return len(q) }

@@ -6,29 +6,31 @@ import (
 )
 
 // An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer
-// would then need a minute to find its rate again. So Outages keeps the state before the first answer that accepted
-// nothing, and restores it once no bucket could be empty that long. Then the partition is probed row by row.
+// would then need a minute to find its rate again. So Outages keeps the state from before the first answer that
+// accepted nothing, and restores it once no bucket could have been empty for that long. Then the partition is probed
+// row by row.
 
 const (
 	leastOutage    = 300 * time.Millisecond
-	windowOutage   = 1100 * time.Millisecond // while it may be a window that is used up
-	bucketAgreed   = 2                       // measurements that agree: no outage
-	outageRows     = 10.0                    // that would have been accepted at the known rate
-	outageAnswers  = 3                       // in a row that accept nothing
-	settledFor     = 0.5                     // seconds of the rate that are accepted before the next outage is believed
+	windowOutage   = 1100 * time.Millisecond // minimum while it may be a used-up window
+	bucketAgreed   = 2                       // agreeing measurements that rule out a used-up window
+	outageRows     = 10.0                    // rows that would have been accepted at the known rate
+	outageAnswers  = 3                       // consecutive answers that accept nothing
+	settledFor     = 0.5                     // seconds of the rate to be accepted before the next outage is believed
 	probeEvery     = 100 * time.Millisecond  // mean time between probes of a partition that does not serve, at first
-	probeShare     = 8                       // probes come after so much of the time that the outage has lasted,
+	probeShare     = 8                       // the wait for a probe is at least the outage's duration divided by this
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )
 
-// Outages tells outages of a partition from a lack of capacity, and keeps the state before. The zero value is ready.
+// Outages tells a partition's outages from a lack of capacity, and keeps the state from before. The zero value is
+// ready.
 type Outages struct {
-	kept     *Pacer // as it was before those answers; nil while rows are accepted
+	kept     *Pacer // from before the answers that accepted nothing; nil while rows are accepted
 	since    time.Time
 	answers  int
 	accepted float64 // units since the last outage
-	doubtful bool    // there was an outage, and too little was accepted since to believe in the next one
+	doubtful bool    // too little was accepted since the last outage to believe in another one
 }
 
 // Refused takes an answer that accepted nothing, before the pacer does. In an outage it returns the pacer from before.
@@ -67,7 +69,7 @@ func (p *Pacer) clone() *Pacer {
 	return &c
 }
 
-// probeWait is the wait before the next probe of a partition that has not served for that long.
+// probeWait returns the wait before the next probe of a partition that has not served for the time out.
 func probeWait(out time.Duration, random float64) time.Duration {
 	wait := probeEvery
 	if out > probeGrowsFrom {

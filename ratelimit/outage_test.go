@@ -15,9 +15,9 @@ type refusing struct {
 	outages          Outages
 	out              bool
 	now              time.Time
-	rate             func(since time.Duration) float64 // of the partition; 0 is an outage
+	rate             func(since time.Duration) float64 // rate of the partition; 0 is an outage
 	tokens, accepted float64
-	probes           []time.Duration // between the requests of an outage
+	probes           []time.Duration // times between the requests of an outage
 }
 
 const way = 5 * time.Millisecond
@@ -112,7 +112,7 @@ func TestOutageIsNotMistakenForRate(t *testing.T) {
 	}
 }
 
-func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
+func TestSecondOutageNeedsAcceptedRows(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPacer(PacerOptions{Rate: 1000})
 	var m Outages
@@ -133,7 +133,7 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 	conformance.Equal(t, refuse(), true, "no outage after the partition served at its rate")
 }
 
-// A window may be used up for most of a second; a bucket that was measured before is not empty for that long.
+// A window may be used up for most of a second; a bucket with a known rate is not empty for that long.
 func TestShortOutageNeedsKnownBucket(t *testing.T) {
 	for name, c := range map[string]struct {
 		agreed         int
@@ -201,7 +201,7 @@ func TestPausedProcessKeepsPatience(t *testing.T) {
 		now = now.Add(1000 * time.Hour)
 		conformance.MustTrue(t, !p.Over(now), "a pause was mistaken for time without progress")
 	}
-	now = now.Add(-2 * time.Hour) // a clock that was set back
+	now = now.Add(-2 * time.Hour) // the clock is set back
 	conformance.MustEqual(t, p.Over(now), false, "over although the clock went back")
 	for range 3 {
 		now = now.Add(time.Minute / 4)

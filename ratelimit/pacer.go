@@ -9,15 +9,15 @@ import (
 
 // PacerOptions are the facts known of a lane before its first request.
 type PacerOptions struct {
-	Rate        float64    // units a second to begin with, as tests do; 0 measures
-	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
-	Alone       bool       // there are no other lanes to keep out of step with: it begins at once
+	Rate        float64    // units per second to begin with, for tests; 0 means that it is measured
+	MaxInFlight int        // maximum requests of the lane in flight; 0 means 8
+	Alone       bool       // there are no other lanes to stagger it with: it begins at once
 	Rand        *rand.Rand // nil uses the process's source
 }
 
-// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. That is not stated and
-// changes, so the pacer lets the partition throttle now and then: its token bucket is empty then, so the units accepted
-// between two throttles are the inflow, a measurement, where fixed factors only guess.
+// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. That rate is not published
+// and changes, so the pacer lets the partition throttle now and then. Its token bucket is then empty, so the units
+// accepted between two throttles measure the inflow, which fixed factors would only guess.
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.
@@ -26,7 +26,7 @@ type PacerOptions struct {
 //
 // The limit need not be a token bucket. Its refusals show what it is:
 //
-//   - Refusals are counted, and accepted units earn them at half a percent. A bucket paced just above its rate refuses
+//   - Refused units are a debt; accepted units pay it off at half a percent. A bucket paced just above its rate refuses
 //     a few rows now and then. If a refusal costs a whole batch, cruise holds slightly below the rate until it is
 //     earned, and tries more in small batches.
 //   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted
@@ -42,18 +42,18 @@ type PacerOptions struct {
 // Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a
 // measurement across it is discarded. Rows in flight count in the middle between send and answer.
 //
-// Calls come in the order in which things happened, from one goroutine at a time.
+// Calls must be in the order of the events, from one goroutine at a time.
 type Pacer struct {
 	rand   *rand.Rand // nil is the process's source
-	max    int        // in flight
+	max    int        // requests in flight
 	phase  phase
-	rate   float64 // units a second; 0 is unknown
+	rate   float64 // units per second; 0 means unknown
 	perRow float64 // units
 	alone  bool
 
 	line     line
 	ramp     ramp
-	gauge    gauge // since the last throttle that counted
+	gauge    gauge // from the last throttle that counted
 	credit   credit
 	probe    probe
 	size     size
@@ -66,7 +66,7 @@ type Pacer struct {
 type otherLimits struct {
 	inFlight inFlightLimit
 	quota    quota
-	member   member // of a table that may be limited
+	member   member // entry of the table, which may be limited
 }
 
 type phase int
@@ -79,10 +79,10 @@ const (
 
 // Limits of a lane.
 const (
-	spread    = 200 * time.Millisecond // lanes begin at random within it, so that they do not throttle in step
-	maxDebt   = 60.0                   // seconds that one request may hold up a lane
-	minPerSec = 0.25                   // rows a second: a partition is asked at least every few seconds
-	maxRate   = 1e9                    // units a second
+	spread    = 200 * time.Millisecond // lanes begin at random within this, so that they do not throttle in step
+	maxDebt   = 60.0                   // seconds for which one request may hold up a lane
+	minPerSec = 0.25                   // rows per second: a partition is tried at least every few seconds
+	maxRate   = 1e9                    // units per second
 	maxUnits  = 1e9                    // of a row and of a request
 	minPerRow = 0.001                  // units
 )
@@ -100,7 +100,7 @@ func NewPacer(o PacerOptions) *Pacer {
 
 // Next returns the capacity units that the next batch may hold (at least 1) and when it may be sent; ok is false if
 // nothing may be sent before an answer. inFlight is the lane's requests in flight, perRow the mean units of its rows:
-// batches are sized in rows, by which requests are limited.
+// batches are sized in rows, because requests are limited in rows.
 func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool) {
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))
 }
@@ -115,7 +115,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
 	p.others.inFlight.forget(inFlight)
-	if p.line.out { // a probe is one row, mostly too early
+	if p.line.out { // a probe is one row, usually too early
 		return p.perRow, at, inFlight == 0
 	}
 	if p.phase == inStart || p.phase == inMeasure {
@@ -159,7 +159,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	}
 	units = min(units, maxUnits)
 	p.probe.sent += units
-	if len(p.line.sends) > 2*p.max { // requests that no answer told of, after time-outs
+	if len(p.line.sends) > 2*p.max { // after time-outs, requests without an answer
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
@@ -180,7 +180,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	units = min(units, maxUnits)
 	accepted = min(accepted, units)
 	sent = Earlier(sent, now)
-	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
+	met := sent.Add(now.Sub(sent) / 2) // when the server processed it
 	p.line.answered(sent, now)
 	if p.phase == inCruise {
 		p.evidence.lowest.add(now, p.rate)
@@ -191,7 +191,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.line.lateness.doubted = p.line.lateness.doubted && !p.alone
 	}
 	queues := p.line.lateness.queues(sent, now, units, p.occupied(units), p.patience())
-	if p.line.lateness.late > 0 || p.line.lateness.perUnit > 0 { // it has waited in a queue before it was looked at
+	if p.line.lateness.late > 0 || p.line.lateness.perUnit > 0 { // it waited in a queue before it was processed
 		met = now.Add(-duration(p.line.lateness.shortest() / 2))
 	}
 	if visit.and == 0 {
@@ -222,7 +222,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		if p.line.odd {
 			p.line.odd = false
 		}
-		if noise { // the refused rows took no capacity
+		if noise { // the refused rows used no capacity
 			p.credit.level += units - accepted
 		} else {
 			p.line.clean++
@@ -246,7 +246,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.evidence.debt = min(p.evidence.debt+units-accepted, mostDebt*allowed*p.rate)
 	}
 	if sent.Before(p.line.throttledAt) {
-		return // refused by the bucket that the last throttle already told of
+		return // refused by the same empty bucket as at the last throttle
 	}
 	if accepted == 0 && p.line.blocked && !p.line.odd && p.phase == inCruise {
 		p.gauge.refusals++
@@ -266,7 +266,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
 
-// Unavailable says that the partition did not serve: the time until the next accepted answer is not a sample. Until
+// Unavailable notes that the partition did not serve: the time until the next accepted answer is not a sample. Until
 // then Next allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
@@ -284,8 +284,8 @@ func (p *Pacer) Probe(now time.Time) {
 	}
 }
 
-// Child is the pacer of a partition split from this one: it begins at the parent's full rate, because a partition can
-// take as much as the one that it was a half of. A recently grown rate may be that of all the parts together.
+// Child is the pacer of a partition split from this one: it begins at the parent's full rate, because each half of a
+// split partition can take as much as the whole did. A recently grown rate may be that of all the parts together.
 func (p *Pacer) Child(now time.Time) *Pacer {
 	p.open(now, p.perRow)
 	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})
@@ -295,7 +295,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 		return c
 	}
 	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
-	c.probe.gain = max(usualGain, p.probe.gain) // it reaches further from its parent's rate
+	c.probe.gain = max(usualGain, p.probe.gain) // it continues its parent's reach
 	if c.rate < p.rate {
 		c.probe.gain = freedGain
 	}
@@ -313,15 +313,15 @@ func (p *Pacer) SetMaxInFlight(n int) {
 	p.max = n
 }
 
-// Rate is the partition's estimated rate in units per second, 0 while unknown.
+// Rate returns the partition's estimated rate in units per second, 0 while unknown.
 func (p *Pacer) Rate() float64 { return p.rate }
 
-// State is the phase, for progress displays: "start", "measure" or "cruise".
+// State returns the phase, for progress displays: "start", "measure" or "cruise".
 func (p *Pacer) State() string {
 	return [...]string{"start", "measure", "cruise"}[p.phase]
 }
 
-// open starts the clock at the first call of any kind, and notes the mean row.
+// open starts the clock at the first call of any kind, and notes the mean units of a row.
 func (p *Pacer) open(now time.Time, perRow float64) {
 	if perRow > 0 && !math.IsInf(perRow, 1) {
 		p.perRow = min(max(perRow, minPerRow), maxUnits)

@@ -59,7 +59,7 @@ func (b *bench) want(state string, rate, within float64) {
 	}
 }
 
-func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
+func TestMaxInFlightIsKept(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1e6})
 	_, _, ok := b.p.Next(b.now, 7, 1)
 	conformance.True(t, ok, "the eighth request may not be sent")
@@ -70,10 +70,10 @@ func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
 	conformance.True(t, !ok, "a third request")
 }
 
-func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
+func TestThrottleOfEarlierRequestIsIgnored(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
-	b.send(0) // the first may be chance
+	b.send(0) // the first refusal may be chance
 	sent := b.now
 	b.send(0)
 	before := *b.p
@@ -111,7 +111,7 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 			case 2, 3:
 				p.Sent(now, one())
 			case 4, 5, 6, 7:
-				p.Answered(now.Add(-time.Duration(r.IntN(2)*(r.IntN(1e9)-1000))), now, one(), one()) // also as soon as it was sent
+				p.Answered(now.Add(-time.Duration(r.IntN(2)*(r.IntN(1e9)-1000))), now, one(), one()) // or as soon as it is sent
 			default:
 				units, at, ok := p.Next(now, r.IntN(10), one())
 				conformance.MustTrue(t, !ok || units >= 1 && !math.IsInf(units, 0) && !at.Before(now) && at.Sub(now) <= longest,
@@ -124,7 +124,7 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 	}
 }
 
-// At its rate a batch would take longer than the whole round trip: the round trip must not seem to be zero.
+// At the lane's rate a batch would take longer than the whole round trip, which must not make the way seem to be zero.
 func TestLowRateDoesNotShortenWay(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)
@@ -151,18 +151,18 @@ func TestChildContinuesParentsReach(t *testing.T) {
 	conformance.Equal(t, p.Child(time.Unix(1, 0)).probe.gain, usualGain, "a child of a parent that holds back: gain")
 }
 
-// recut is a table that is split, which its load learns late: until then its only lane sends to all parts.
+// recut is a table that is split. Its load learns of that late: until then its only lane sends to all parts.
 type recut struct {
 	parts   int
-	rate    float64       // units a second of each part, and of what they were cut from
-	cut     time.Duration // after the load began
-	heard   time.Duration // after the cut
-	away    time.Duration // after the cut: nothing serves
-	grown   float64       // times the rate after the cut
-	apart   bool          // each batch goes to one part, as pieces of a sorted file do
+	rate    float64       // units per second of each part, and of the original partition
+	cut     time.Duration // time of the split, after the load began
+	heard   time.Duration // when the load learns of it, after the split
+	away    time.Duration // time after the split in which nothing is served
+	grown   float64       // factor of the rate after the split
+	apart   bool          // each batch goes to one part, as with a sorted file
 	rtt     time.Duration
 	most    int
-	refused [2]float64 // rows: until the load heard of the cut, and in the five seconds after it
+	refused [2]float64 // rows: until the load learns of the split, and in the five seconds after that
 	taken   [2]float64
 }
 
@@ -264,7 +264,8 @@ func (c *recut) run(seed uint64) {
 	}
 }
 
-// TestLateNoticeOfSplit: no part has the parts' total rate, unless each takes more than the partition did.
+// TestLateNoticeOfSplit checks that no part gets the parts' total rate, unless each accepts more than the partition
+// did.
 func TestLateNoticeOfSplit(t *testing.T) {
 	for _, c := range []recut{{parts: 4, rate: 300, grown: 1},
 		{parts: 2, rate: 1000, away: time.Second, heard: time.Second, grown: 1},
@@ -286,7 +287,7 @@ func TestLateNoticeOfSplit(t *testing.T) {
 	}
 }
 
-func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
+func TestLanesOfLimitedTableAreRarelyRefused(t *testing.T) {
 	t.Parallel()
 	alone := func(r *rand.Rand, c *lawScene) func(int) controller {
 		lane := theLaw(r, c)
@@ -297,7 +298,7 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 			continue
 		}
 		if c.lanes > 64 && *lawSeeds == 0 {
-			continue // make laws; it takes four fifths of the time
+			continue // for make laws, as it takes four fifths of the time
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -320,7 +321,7 @@ func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 				c.length = 30 * time.Second
 				s := newLawSim(&c.lawScene, theLaw, 1)
 				table := s.lanes[0].law.(inTable).table
-				table.watching.until = s.base.Add(time.Hour) // not by itself
+				table.watching.until = s.base.Add(time.Hour) // no trial by itself
 				began, ended := false, false
 				s.trace = func(_ int, now time.Time, _ *lawRequest) {
 					switch at := now.Sub(s.base); {
@@ -340,7 +341,7 @@ func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 	}
 }
 
-// lanesTake is the units a second that all lanes may send.
+// lanesTake returns the units per second that all lanes may send.
 func (c *lawScene) lanesTake() float64 {
 	if c.table != nil {
 		return c.table.Rate
@@ -430,7 +431,7 @@ func TestSharedRateStartsUnlimited(t *testing.T) {
 	conformance.True(t, s.Rate() == 0 && !s.Limits(now), "limits at %v", s.Rate())
 }
 
-// sharedLaw is the rate of an instance as the law of a lane.
+// sharedLaw adapts the rate of an instance to the controller of a lane.
 type sharedLaw struct{ *Shared }
 
 func (l sharedLaw) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -459,7 +460,7 @@ func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
-// TestRateMeasuredTooLowRisesSoon has whole requests refused, so the capacity left by them is unknown.
+// TestRateMeasuredTooLowRisesSoon refuses whole requests, so that the capacity left by them is unknown.
 func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
 	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket,

@@ -5,47 +5,48 @@ import (
 	"time"
 )
 
-// quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one:
-// nothing is saved up; a used-up window refuses everything. The rate is the units of the second before a refusal.
+// quota is cruise for a partition that grants units per second, in fixed or sliding windows: nothing is saved up, and a
+// used-up window refuses everything. The rate is the units of the second before a refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
-// of a push is owed, and the next hold lasts until it is earned. A push of a load alone gets nothing. A load that
-// shares it gets the others' part: if that is over half of the push, the next follow soon and reach further.
+// of a push is a debt, and the next hold lasts until it is paid off. The push of a load that has the quota alone gains
+// nothing. If others share the quota, it takes from their part: if that is over half of the push, the next pushes
+// follow soon and reach further.
 //
 // Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
-// to another yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the
-// rest, its pushes are not refused, and it is back within seconds.
+// to another yields once: it goes down to half, and waits some seconds before it pushes again. If no other lane takes
+// the rest, its pushes are not refused, and it is back within seconds.
 type quota struct {
 	on      bool
 	reach   float64   // of the next push
-	best    float64   // its rate alone
-	until   time.Time // a hold lasts at least that long
+	best    float64   // its rate when alone
+	until   time.Time // a hold lasts at least until then
 	from    time.Time // when the push began
-	first   time.Time // when something was refused first, in this push or hold
-	last    time.Time // and last
+	first   time.Time // first refusal in this push or hold
+	last    time.Time // last refusal in it
 	cost    float64   // units refused since then
 	none    int       // answers in a row that accepted next to nothing
-	yieldAt time.Time // it yields no sooner
+	yieldAt time.Time // it does not yield before
 }
 
 const (
-	second = time.Second // quotas are by the second
+	second = time.Second // quotas are per second
 
 	pushTime       = 0.015 // seconds of the rate in a batch of a push
-	pushRows       = 5.0   // in it at least
+	pushRows       = 5.0   // minimum rows in it
 	leastReach     = 0.05
-	reachedRows    = 1.5 // a second, that the push of a slow lane reaches further
+	reachedRows    = 1.5 // minimum reach of a push, in rows per second
 	mostReach      = 0.5 // more would look like an outage while a window is used up
 	unthrottledFor = 1100 * time.Millisecond
 	heldLong       = 2 * time.Second
 	heldShort      = time.Second // after a push that got more than half
 
-	notable         = 0.005 // of a second's units refused: the hold is too close to the rate, or
-	lower           = 0.02  // the rate is lower
+	notable         = 0.005 // of a second's units refused in a hold: it is too close to the rate
+	lower           = 0.02  // of a second's units refused in a hold: the rate is lower
 	mostQuotaMargin = 0.03
-	usedUp          = 1 // answers that accept next to nothing: the window is used up
+	usedUp          = 1 // answers that accept next to nothing and so show a used-up window
 
-	yieldBelow = 0.95 // of its rate alone
+	yieldBelow = 0.95 // of its rate when alone
 	yieldTo    = 0.5
 	yieldFor   = 8 * time.Second
 	yieldAgain = time.Minute
@@ -65,7 +66,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 		p.credit.level = max(p.credit.level, 0)
 	}
 	refused = p.forCapacity(units, refused, pushing)
-	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with what the last push used up
+	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with the window used up by the push
 		if q.first.IsZero() {
 			q.first = answered
 		}
@@ -85,7 +86,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	}
 }
 
-// forCapacity is the part of a batch refused for lack of capacity. The rest used none.
+// forCapacity is the part of a batch refused for lack of capacity. The rest used no capacity.
 func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	e := &p.evidence
 	if units < 4*p.perRow || refused > max(fewRefused*units, 1.5*p.perRow) {
@@ -119,7 +120,7 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	return true
 }
 
-// turn begins a push when it is due.
+// turn begins a push when one is due.
 func (p *Pacer) turn(now time.Time) {
 	q := &p.others.quota
 	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.debt > 0 {
@@ -129,7 +130,7 @@ func (p *Pacer) turn(now time.Time) {
 	p.push(now)
 }
 
-// push paces above the rate. A lane that has had more reaches for an equal part of that.
+// push paces above the rate. A lane that has had a higher rate reaches for the same share of that.
 func (p *Pacer) push(now time.Time) {
 	q := &p.others.quota
 	q.best = max(q.best, p.rate)
@@ -141,14 +142,14 @@ func (p *Pacer) push(now time.Time) {
 
 func (p *Pacer) pushed(now time.Time) {
 	q := &p.others.quota
-	if !p.gauge.whole { // it was not asked for as much as that
+	if !p.gauge.whole { // too little was sent to reach that
 		p.hold(now, heldLong)
 		return
 	}
 	further, more := min(2*q.reach, mostReach), p.rate*(1+0.5*p.probe.gain)
 	if q.first.IsZero() {
 		flowed := p.recent.between(q.from, now) / now.Sub(q.from).Seconds()
-		if flowed < more { // a machine that is busy sends late
+		if flowed < more { // a busy machine sends late
 			p.hold(now, heldLong)
 			return
 		}
@@ -184,7 +185,7 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 func (p *Pacer) refusedInHold(now time.Time) {
 	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
-	if got < (1-agreeing)*p.rate { // finding another rate was worth it
+	if got < (1-agreeing)*p.rate { // the refusals revealed a different rate
 		e.debt = 0
 	} else {
 		p.owe(q.cost)
@@ -206,7 +207,8 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	p.hold(now, lasts)
 }
 
-// acceptedUntil is the units accepted in the second before a refusal. Those just at its beginning still count.
+// acceptedUntil is the units accepted in the second before a refusal. Units at the very beginning of that second still
+// count.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
 	return p.recent.between(refused.Add(-second-blur), refused)

@@ -7,31 +7,31 @@ import (
 )
 
 // Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that
-// the partitions would have taken; then it finds the rate like a Pacer, and gives it to whoever asks first.
+// the partitions would have accepted; then it finds the rate like a Pacer, and grants it first come, first served.
 //
-// Refusals told to a Shared are not told to the lane's Pacer.
+// Refusals reported to a Shared are not reported to the lane's Pacer.
 //
-// Calls come in the order in which things happened, from one goroutine at a time.
+// Calls must be in the order of the events, from one goroutine at a time.
 type Shared struct {
 	p      *Pacer // nil until something was refused
 	rand   *rand.Rand
 	flying int
-	raised time.Time // when the rate was raised last, or something refused
-	step   float64   // next raise
-	held   time.Time // when it last held a batch back
-	whole  float64   // units of a batch while the rate is sought, if larger ones are refused as a whole; 0 is any
+	raised time.Time // when the rate was last raised, or something refused
+	step   float64   // of the next raise
+	held   time.Time // when a batch was last held back
+	whole  float64   // largest batch while the rate is sought, as larger ones are refused whole; 0 means any
 }
 
-// NewShared returns a rate that limits nothing yet. A nil source of randomness is the process's.
+// NewShared returns a rate that limits nothing yet. A nil r uses the process's source of randomness.
 func NewShared(r *rand.Rand) *Shared { return &Shared{rand: r} }
 
 const (
-	limitsFor  = 500 * time.Millisecond // after holding a batch back a ceiling counts as the limit
+	limitsFor  = 500 * time.Millisecond // for which a rate that held back a batch counts as the limit
 	askAgain   = 10 * time.Millisecond  // when nothing may be sent before an answer comes in
 	mostFlying = 1 << 20
 )
 
-// Next returns when a batch of that many units may be sent: now if nothing limits.
+// Next returns when a batch of units may be sent: now if nothing limits.
 func (s *Shared) Next(now time.Time, units float64) time.Time {
 	if s.p == nil {
 		return now
@@ -55,10 +55,11 @@ func (s *Shared) Sent(now time.Time, units float64) {
 	}
 }
 
-// Silent notes that a sent batch is no longer in flight although it has no answer. A later answer is not told.
+// Silent notes that a sent batch is no longer in flight although it has no answer. A later answer must not be reported.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes the answer to each batch that is not silent: units sent, and not refused by this rate, and when.
+// Answered takes the answer to each batch that is not silent: units sent, units not refused by this rate, and the
+// times.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -66,7 +67,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 			return
 		}
 		s.p = NewPacer(PacerOptions{MaxInFlight: mostFlying, Rand: s.rand, Alone: true})
-		s.p.size.notBefore = now.Add(longest) // its batches are the lanes'
+		s.p.size.notBefore = now.Add(longest) // its batches are sized by the lanes
 		s.p.open(now, 1)
 	}
 	switch {
@@ -79,19 +80,19 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	if !s.p.others.quota.on {
 		s.p.line.blocked = false
 	}
-	s.p.line.clean = 0 // a lane's batch says little of another's
+	s.p.line.clean = 0 // one lane's batch says little about another's
 	s.raise(now, accepted < units*(1-1e-9))
 }
 
 // How the rate is raised while nothing is refused.
 const (
 	raiseEvery = 500 * time.Millisecond
-	firstRaise = 0.05 // of the rate; the next is twice that
+	firstRaise = 0.05 // of the rate; the next raise is twice that
 	lastRaise  = 0.4
 )
 
-// raise raises a rate that nothing has refused for a while, sooner than a Pacer does: the first measurement of a
-// service that refuses whole requests is often too low, and a refusal costs only one of many small batches.
+// raise raises the rate after a while without refusals, sooner than a Pacer does: the first measurement of a service
+// that refuses whole requests is often too low, and a refusal costs only one of many small batches.
 func (s *Shared) raise(now time.Time, refused bool) {
 	switch {
 	case refused || s.p.phase != inCruise || s.p.others.quota.on || s.p.probe.gain < 0 || !s.Limits(now):
@@ -125,7 +126,8 @@ func (s *Shared) Most() float64 {
 	return max(1, s.p.rate*sharedBatch)
 }
 
-// sharedBatch is the largest batch, in seconds of the rate. A limit of several lanes is judged by the instant.
+// sharedBatch is the largest batch, in seconds of the rate. A common limit of several lanes is judged over very short
+// times.
 const sharedBatch = 0.02
 
 // Limits reports whether batches have been held back lately.

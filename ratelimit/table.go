@@ -6,16 +6,16 @@ import (
 )
 
 // Table is the common rate of a table's lanes, if the table is limited and not only its partitions. Refusals do not
-// tell which of both it was. If each lane looks for its rate alone, one of them is always reaching too far, and the
-// cost of that is refused anywhere: many refusals, in most lanes, all the time. Then all lanes together hold just below
-// the accepted rate. If that is the table's rate nothing is refused any more; a lane that is refused meanwhile has met
-// its own limit, and if that happens in every hold the rate is useless and is given up.
+// tell which of the two refused. If each lane looks for its rate alone, one of them is always reaching too far, and any
+// lane may be refused for it: there are many refusals, in most lanes, all the time. Then all lanes together hold just
+// below the accepted rate. If that is the table's rate, nothing more is refused. A lane that is refused meanwhile has
+// met its own limit; if that happens in every hold, the rate is useless and is given up.
 //
-// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused:
+// From then on holds and pushes alternate. A push paces further and further above the rate until something is refused:
 // the rate is what was accepted in the second before, whether the table has a bucket or a quota per second. A hold
-// lasts until the accepted rows have earned the refused ones, at half a percent.
+// lasts until accepted rows have paid off the refused ones, at half a percent.
 //
-// Calls come in the order in which things happened, from one goroutine at a time.
+// Calls must be in the order of the events, from one goroutine at a time.
 type Table struct {
 	watching tableWatch
 	pace     tablePace
@@ -25,16 +25,16 @@ type Table struct {
 
 // tablePace is the pace of a table that limits.
 type tablePace struct {
-	rate float64 // units a second
-	best float64 // its maximum
-	gain float64 // above the rate, in a push; less than 0 in a hold
+	rate float64 // units per second
+	best float64 // its highest value
+	gain float64 // how far above the rate a push is; negative in a hold
 
 	since    time.Time // when this gain began
-	sent     float64   // units since
-	refusals tally     // since something was refused first, in this hold or at this gain
+	sent     float64   // units since then
+	refusals tally     // from the first refusal in this hold or at this gain
 	hold     holding
 	margin   float64 // how far below the rate a hold is
-	debt     float64 // units refused that were not earned yet
+	debt     float64 // refused units not paid off yet
 	recent   lately
 
 	gate   gate
@@ -45,7 +45,7 @@ type tablePace struct {
 // holding is the current or the last hold.
 type holding struct {
 	began          time.Time
-	units, refused float64 // sent in it
+	units, refused float64 // of requests sent in it
 }
 
 // gate lets batches through at a pace.
@@ -53,40 +53,40 @@ type gate struct {
 	level float64 // units that may be sent
 	at    time.Time
 	none  bool      // next to nothing was accepted: the second is used up
-	askAt time.Time // when the next few rows ask then
-	held  time.Time // when a batch was held back last
+	askAt time.Time // when the next few rows are then tried
+	held  time.Time // when a batch was last held back
 }
 
-// doubts are the evidence against a limit of the table.
+// doubts is the evidence against a limit of the table.
 type doubts struct {
 	before  float64   // share refused before lanes were held to a rate
 	high    float64   // the highest rate without refusals since it fell
-	fell    int       // times
+	fell    int       // number of times it fell
 	useless int       // holds in a row with many refusals
 	cleared time.Time // when earlier knowledge of lanes was dropped
 	trial   trial
 }
 
-const ( // of the maximum: another trial,
-	tableFell    = 0.75                  // of the most that the rate was: another trial,
-	tableFalls   = 2                     // after so many the lanes are left to themselves
-	tableHold    = time.Second           // at least
-	tableSettles = 50 * time.Millisecond // for answers to what left before a hold, besides the way
-	tableOwn     = 10 * time.Second      // a lane counts as limited by itself
+const (
+	tableFell    = 0.75                  // of the highest rate: a lower one starts another trial
+	tableFalls   = 2                     // falls after which the lanes are left to themselves
+	tableHold    = time.Second           // minimum duration of a hold
+	tableSettles = 50 * time.Millisecond // for answers to requests sent before a hold, beyond the way
+	tableOwn     = 10 * time.Second      // for which a refused lane counts as limited by itself
 	tableStep    = 500 * time.Millisecond
-	tableMost    = 0.5              // of the rate: reach of a push
+	tableMost    = 0.5              // of the rate: maximum reach of a push
 	tableLeast   = 0.01             // seconds of the rate that show the refused share
 	tableBurst   = 0.03             // seconds of the rate that may be sent at once
-	tableBound   = 0.95             // of the allowed rate is sent if the table limits
-	tableUseless = 0.01             // of a hold is refused,
-	tableLess    = 4                // and above a part of what was refused before,
-	tableDoubts  = 3                // times in a row: another trial
-	tableUnused  = 5 * time.Second  // without holding anything back: the rate is dropped
-	tableAgain   = 20 * time.Second // until it is sought again, at first
-	tableLongest = 10 * time.Minute // at most
+	tableBound   = 0.95             // of the allowed rate that is sent if the table limits
+	tableUseless = 0.01             // share of a hold's units whose refusal makes it useless
+	tableLess    = 4                // or the share refused earlier, divided by this, if larger
+	tableDoubts  = 3                // useless holds in a row that start another trial
+	tableUnused  = 5 * time.Second  // after which a rate that holds nothing back is dropped
+	tableAgain   = 20 * time.Second // until a limit is sought again, at first
+	tableLongest = 10 * time.Minute // until a limit is sought again, at most
 )
 
-// Next returns when a batch of that many units may be sent: now if nothing limits.
+// Next returns when a batch of units may be sent: now if nothing limits.
 func (t *Table) Next(now time.Time, units float64) time.Time {
 	if !t.on {
 		return now
@@ -138,8 +138,8 @@ func (t *Table) Sent(now time.Time, units float64) {
 	t.pace.gate.askAt = now.Add(askEvery)
 }
 
-// Answered takes an answer to a lane's batch: units sent, units accepted. It returns those that the lane's partition
-// did not refuse, as far as is known, for the lane's pacer.
+// Answered takes an answer to a lane's batch: units sent, units accepted. It returns, for the lane's pacer, the units
+// that the lane's partition did not refuse, as far as is known.
 func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64) (byLane float64) {
 	if t.watching.began.IsZero() {
 		t.watching.began = now
@@ -197,13 +197,13 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 	return byLane
 }
 
-// own reports whether a lane was found lately to have its own limit.
+// own reports whether a lane has recently met its own limit.
 func (p *tablePace) own(m *member, now time.Time) bool {
 	return m.own.After(p.doubts.cleared) && now.Sub(m.own) < tableOwn
 }
 
-// exceeded takes an answer to a request sent in a push, and reports whether the table refused it. A table asked for
-// more than its rate refuses the excess anywhere; lanes' own limits do not grow with the pace.
+// exceeded takes an answer to a request sent in a push, and reports whether the table refused it. A table that gets
+// more than its rate refuses the excess in any lane; refusals by lanes' own limits do not grow with the pace.
 func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) bool {
 	r := &t.pace.refusals
 	if r.round == 0 {
@@ -300,7 +300,7 @@ func (t *Table) end(now time.Time) {
 	t.on, t.watching.usual, t.watching.seen, t.watching.watched = false, t.pace.rate, 0, tally{}
 }
 
-// Unserved says that partitions do not serve: refusals until they do say nothing of a rate.
+// Unserved notes that partitions do not serve: until they do, refusals say nothing about a rate.
 func (t *Table) Unserved(now time.Time) {
 	if t.on {
 		t.end(now)
@@ -324,7 +324,7 @@ func (t *Table) Limits(now time.Time) bool {
 	return t.on && !t.pace.gate.held.IsZero() && now.Sub(t.pace.gate.held) < limitsFor
 }
 
-// lately is the units accepted in each of the last milliseconds, however many answers that were.
+// lately holds the units accepted in each of the last milliseconds, regardless of the number of answers.
 type lately struct {
 	units []float64
 	last  int64 // the newest millisecond

@@ -4,7 +4,7 @@ import "time"
 
 // trial finds out whether the table limits: every other lane may send more, while all together send less.
 type trial struct {
-	until    time.Time // zero after it
+	until    time.Time // zero if no trial is running
 	round    uint64
 	favoured group
 	others   group
@@ -20,16 +20,16 @@ type inTrial struct {
 	units, refused float64
 }
 
-// met reports whether the lane has met its own limit.
+// met reports whether the lane has reached its own limit.
 func (l *inTrial) met() bool { return l.refused > tableRefutes*l.units }
 
 const (
 	tableTrial   = 2 * time.Second
-	tableFavour  = 1.3   // times its rate
-	tableRefutes = 0.004 // of most lanes' rows are refused: not by the table
+	tableFavour  = 1.3   // times its rate: pace of a favoured lane
+	tableRefutes = 0.004 // share of a lane's rows refused: by its own limit, not the table's
 	tableActive  = 3 * time.Second
-	leastShare   = 1.25 // of an even one, that a lane may have,
-	mostShare    = 2.0  // and at most: large batches leave the others nothing
+	leastShare   = 1.25 // of an even share: minimum that a lane is raised to
+	mostShare    = 2.0  // of an even share: maximum, as large batches leave the others nothing
 )
 
 func (t *Table) try(now time.Time) {
@@ -39,7 +39,7 @@ func (t *Table) try(now time.Time) {
 	t.pace.doubts.trial = trial{until: now.Add(tableTrial), round: t.watching.round}
 }
 
-// tried takes an answer to a lane in a trial, and reports whether it has shown that the table does not limit.
+// tried takes a lane's answer in a trial, and reports whether the trial has shown that the table does not limit.
 func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bool {
 	r, l := &t.pace.doubts.trial, &p.others.member.trial
 	g := &r.others
@@ -88,7 +88,8 @@ type active struct {
 	now, last int
 }
 
-// lift raises a lane to its share of the rate, and more: refusals before the table's limit was known were not its own.
+// lift raises a lane to somewhat more than its share of the rate: refusals before the table's limit was known were not
+// its own.
 func (t *Table) lift(p *Pacer, now time.Time) {
 	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {

@@ -10,33 +10,33 @@ type tableWatch struct {
 	began   time.Time // the first answer
 	watched tally
 	seen    float64   // refusals beyond what a lane causes alone, in most lanes
-	usual   float64   // maximum units a second accepted lately
-	last    float64   // the same, in the tally before
-	until   time.Time // not again before
+	usual   float64   // recent maximum of accepted units per second
+	last    float64   // accepted units per second in the previous tally
+	until   time.Time // no new search before
 	again   time.Duration
-	round   uint64  // of tallies
-	freed   float64 // units a second of lanes without rows
-	told    int     // times that others were told of it
+	round   uint64  // number of the latest tally
+	freed   float64 // units per second of lanes without rows
+	told    int     // number of times that others were told of freed capacity
 }
 
 // tally counts the units sent, and the lanes that were refused something.
 type tally struct {
-	round                    uint64 // 0 is none
+	round                    uint64 // 0 means none
 	since                    time.Time
 	units, accepted, refused float64
 	lanes, refusing          int
-	most                     float64 // refused of one lane
-	noise                    float64 // refused, as far as lanes know
+	most                     float64 // maximum refused of one lane
+	noise                    float64 // expected refusals without cause
 	far                      float64 // units from lanes that are far away
 }
 
-// member is a Table's entry of a lane.
+// member is a Table's entry for a lane.
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
-	told              int       // the last that it was told of
-	active            uint64    // the last round in which it was sent to
-	own               time.Time // when a limit of its own refused it
+	told              int       // value of tableWatch.told when the lane last sought freed capacity
+	active            uint64    // the last round in which the lane sent
+	own               time.Time // when its own limit last refused it
 }
 
 // inTally is a lane's units in a tally.
@@ -46,17 +46,17 @@ type inTally struct {
 }
 
 const (
-	tableStart   = 4 * time.Second // until lanes know their rates
+	tableStart   = 4 * time.Second // for lanes to find their rates
 	tableLooks   = 2 * time.Second
-	tableCounts  = 1000 // rows at least
-	tableRefused = 0.02 // of the rows: more than of lanes that keep to their own rates
-	tableLanes   = 0.5  // of the lanes are refused
-	tableSeen    = 0.04 // excess in all
-	tableUsual   = 0.9  // of the usual rate is accepted, or the table does not refuse
+	tableCounts  = 1000 // minimum rows of a tally
+	tableRefused = 0.02 // share of rows refused that lanes at their own rates do not reach
+	tableLanes   = 0.5  // share of lanes that must be refused
+	tableSeen    = 0.04 // summed excess over tableRefused that shows a limit
+	tableUsual   = 0.9  // of the usual rate: minimum accepted if the table limits
 	tableFades   = 0.995
-	tableSteady  = 0.07 // the accepted rate changes less if the table limits
-	tableFar     = 0.08 // seconds: from further away refusals come too late
-	tableFreed   = 0.1  // of the usual rate is free: others may take it
+	tableSteady  = 0.07 // maximum change of the accepted rate if the table limits
+	tableFar     = 0.08 // seconds of round trip beyond which refusals arrive too late
+	tableFreed   = 0.1  // of the usual rate: free capacity that others are told of
 )
 
 func (t *tally) add(m *inTally, units, accepted, noise float64) {
@@ -88,7 +88,7 @@ func (t *Table) tally(now time.Time) tally {
 	return tally{round: t.watching.round, since: now}
 }
 
-// Ended notes that a lane has no more rows. Under a limit of the table, or a shared one, others may have its share.
+// Ended notes that a lane has no more rows. Under a limit of the table or a shared one, others may take its share.
 func (t *Table) Ended(p *Pacer) {
 	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
 		t.watching.freed = 0
@@ -109,7 +109,7 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 		return
 	}
 	if p.others.inFlight.on {
-		accepted = units // the lane knows
+		accepted = units // the lane knows the cause
 	}
 	w := &t.watching.watched
 	if w.round == 0 {

@@ -19,14 +19,15 @@ import (
 )
 
 var (
-	wireBinary = flag.String("wire-binary", "", "the tsbench that TestWireReachesSimulatedRates measures, if any")
-	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation; the mean counts")
+	wireBinary = flag.String("wire-binary", "", "tsbench binary for TestWireReachesSimulatedRates to measure, if any")
+	wireSeeds  = flag.Uint64("wire-seeds", 200, "number of seeds of the simulation; the mean counts")
 	wireLate   = flag.Duration("wire-late", 0, "mean lateness of simulated timers; 0 takes the measured one")
-	wireRuns   = flag.Int("wire-runs", 2, "measurements; the mean counts")
+	wireRuns   = flag.Int("wire-runs", 2, "number of measurements; the mean counts")
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load of tsbench spread: partitions of 1,000 units a second, 50 ms away: a busy machine matters little.
+// wireScene is a load of tsbench spread. Its partitions accept 1,000 units per second, 50 ms away, so a busy machine
+// matters little.
 type wireScene struct {
 	kind  string
 	table float64 // units a second of the whole table; 0 means no limit
@@ -88,7 +89,7 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 // endingLaw is the law of a lane that runs out of rows.
 type endingLaw struct {
 	inTable
-	left *float64 // rows that are not in flight
+	left *float64 // rows not in flight
 }
 
 func (l *endingLaw) sent(now time.Time, units float64) {
@@ -101,7 +102,7 @@ func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.inTable.answered(sent, now, units, accepted)
 }
 
-// wireTurns gives lanes their turns as a load does: if the table limits them, the lane with the most rows comes first.
+// wireTurns gives lanes their turns as a load does: if the table limits them, the lane with the most rows is first.
 type wireTurns struct {
 	sim   *lawSim
 	left  []float64 // of each lane
@@ -146,7 +147,7 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 
 func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
-// measure runs tsbench spread. Only token buckets count its start: they save up meanwhile.
+// measure runs tsbench spread. Its start counts only for token buckets, which save up meanwhile.
 func (w *wireScene) measure(seed int) (r reached, err error) {
 	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
 		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(),
@@ -235,8 +236,8 @@ func TestWireReachesSimulatedRates(t *testing.T) {
 	fmt.Print(&table)
 }
 
-// A window that is used up at once is not measured by the few units until its second is over.
-func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
+// A window that is used up at once must not be measured by the few units accepted before its second is over.
+func TestQuotaIsMeasuredOverOneSecond(t *testing.T) {
 	w := wireScene{kind: limiter.SlidingWindow}
 	for seed := range uint64(10) {
 		r := w.simulate(seed+1, 8*ms)
@@ -244,8 +245,8 @@ func TestQuotaPerSecondIsMeasuredOverASecond(t *testing.T) {
 	}
 }
 
-// The last lanes of a load into a table with one limit get all of it.
-func TestLanesTakeShareOfEndedOnes(t *testing.T) {
+// The last lanes of a load into a table with one limit get all of its rate.
+func TestLanesTakeShareOfEndedLanes(t *testing.T) {
 	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82,
 		limiter.SlidingWindow: 0.8} {
 		const seeds = 6
@@ -257,7 +258,8 @@ func TestLanesTakeShareOfEndedOnes(t *testing.T) {
 	}
 }
 
-// possible is the units that a limit could take, and answer, from start to end; a full bucket's content comes on top.
+// possible returns the units that a limit could accept, and answer, from start to end, including a full bucket's
+// content.
 func possible(o limiter.Options, start, end time.Time) (units float64) {
 	steps := append([]limiter.Step{{Factor: 1}}, o.Steps...)
 	begins := func(step int) time.Time {
@@ -279,7 +281,7 @@ func possible(o limiter.Options, start, end time.Time) (units float64) {
 		from = from.Add(-time.Duration(from.UnixNano() % int64(length)))
 	}
 	for ; from.Before(end); from = from.Add(length) {
-		most := 0.0 // a window may take what the highest rate gives that it sees
+		most := 0.0 // a window may accept the units of the highest rate within it
 		for i, s := range steps {
 			if at := begins(i); at.Before(end) && at.Before(from.Add(length)) && begins(i+1).After(from) {
 				most = max(most, o.Rate*s.Factor)
@@ -290,8 +292,8 @@ func possible(o limiter.Options, start, end time.Time) (units float64) {
 	return units
 }
 
-// TestNoLimitTakesMoreThanIsPossible offers every limit more than its capacity, in small requests, for ten seconds.
-func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
+// TestLimitersKeepTheirCapacity sends every limiter more than its capacity, in small requests, for ten seconds.
+func TestLimitersKeepTheirCapacity(t *testing.T) {
 	start := time.Unix(1_000_000_000, 250_000_000)
 	for _, o := range []limiter.Options{{}, {Kind: limiter.FixedWindow}, {Kind: limiter.FixedWindow, Unaligned: true},
 		{Kind: limiter.SlidingWindow}, {Kind: limiter.Queue, MaxDelay: 50 * time.Millisecond}, {Kind: limiter.Concurrency},

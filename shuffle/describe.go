@@ -6,7 +6,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is a part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait; nil is all.
+// Part is a part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait. Nil Keys
+// means all keys.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange
@@ -16,10 +17,10 @@ type Part struct {
 
 func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
 
-// narrow cuts the item's keys to the lane's. Items of the same keys share one order only if they came from one lane.
+// narrow cuts the item's keys to the lane's. Items with the same keys are ordered only if they come from the same lane.
 func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
-		return i // a frame waits in all lanes that have its keys
+		return i // a frame is queued in every lane that has its keys
 	}
 	if i.keys == nil {
 		i.keys = l.keys
@@ -29,7 +30,7 @@ func (l *Queue) narrow(i *item) *item {
 		i.keys = known
 		return i
 	}
-	within, _ := i.keys.Within(*l.keys) // there are such keys: the item has rows
+	within, _ := i.keys.Within(*l.keys) // never empty: the item has rows
 	if !bytes.Equal(within.Lower, i.keys.Lower) || !bytes.Equal(within.Upper, i.keys.Upper) ||
 		(within.Upper == nil) != (i.keys.Upper == nil) {
 		if l.narrowed == nil {
@@ -41,9 +42,9 @@ func (l *Queue) narrow(i *item) *item {
 	return i
 }
 
-// Describe calls each for every queued part, in memory and on disk. With an order, only for the first part of each key
-// range in each lane: rows of those keys read later wait behind it. A recut lane has several ranges, because earlier
-// rows keep their order among those that came with them, not among all rows of the lane.
+// Describe calls each for every queued part, in memory and on disk. If rows are ordered, only for the first part of
+// each key range in each lane: later rows of those keys wait behind it. A recut lane has several ranges, because
+// earlier rows keep the order of their former lane, and are unordered among all rows of the new one.
 func (s *Lanes) Describe(each func(Part)) {
 	for n, l := range s.lanes {
 		l.describe(n, s.o.Unordered, each)
@@ -60,7 +61,7 @@ func (l *Queue) describe(n int, every bool, each func(Part)) {
 	}
 	for _, i := range l.items {
 		if !every && seen[l.keys] {
-			return // the last has the lane's own keys
+			return // the last part has the lane's own keys
 		}
 		if i.block != nil {
 			give(Part{n, i.keys, i.block.Split, i.start(), i.to})

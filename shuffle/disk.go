@@ -12,10 +12,10 @@ import (
 type frame struct {
 	parts  []part
 	rows   int
-	bytes  int64 // raw
+	bytes  int64 // uncompressed
 	handle spill.Frame
 
-	abandoned bool // while written: its rows stay in memory
+	abandoned bool // while being written: its rows stay in memory
 	reading   bool
 	shared    bool // its rows may belong to several lanes
 }
@@ -28,7 +28,7 @@ type part struct {
 	from, to uint32
 }
 
-// Frames are small enough for every lane to have a few in memory.
+// Sizes of frames: every lane can have a few in memory.
 const (
 	minFrameBytes = 1 << 10
 	maxFrameBytes = 1 << 20
@@ -45,7 +45,7 @@ type Job struct {
 	rows  [][]int32
 	bytes int64
 
-	blocks []*table.Block // that were read
+	blocks []*table.Block // read back
 	err    error
 }
 
@@ -60,7 +60,8 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane with less than half of its share in memory, an empty one even beyond the budget.
+// nextRead finds a lane to read rows back for: one with less than half of its share in memory, or an empty one even
+// beyond the budget.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -82,7 +83,8 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes from the lane with the most memory beyond its share, if another is short of rows: else reading waits.
+// nextWrite spills rows of the lane with the most memory beyond its share if another lane is short of rows; otherwise
+// reading waits.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil
@@ -90,7 +92,7 @@ func (s *Lanes) nextWrite() *Job {
 	size := min(max(s.share()/2, minFrameBytes), maxFrameBytes)
 	least := size / 2
 	if s.mem >= s.o.Budget {
-		least = 1 // better a small frame than none
+		least = 1 // a small frame is better than none
 	}
 	var best *Queue
 	var from, to int

@@ -8,14 +8,14 @@ import (
 )
 
 type Options struct {
-	// Budget is the memory of blocks in bytes. Half of it is the lanes' own: each may keep its share in memory. Above half
-	// of it, rows beyond the lanes' shares are spilled; at all of it, no more blocks should come.
+	// Budget is the memory of blocks in bytes. Half of it is divided among the lanes: each may keep its share in memory.
+	// Above half, rows beyond the lanes' shares are spilled; when it is used up, no more blocks should be pushed.
 	Budget int64
 	// Store holds spilled rows; nil spills nothing.
 	Store *spill.Store
-	// Unordered lets rows leave out of order, so that a partition split at its median has halves that fill alike.
+	// Unordered lets rows leave out of order, so that if a partition is split at its median, both halves fill equally.
 	Unordered bool
-	// Free takes a reusable block when all its rows are final; nil leaves it to the garbage collector.
+	// Free is called with a reusable block when all its rows are final; nil leaves it to the garbage collector.
 	Free func(*table.Block)
 }
 
@@ -26,8 +26,8 @@ type Lanes struct {
 	rows    int64 // in the queues, on disk included
 	mem     int64 // bytes of blocks with rows in memory that are not final
 	writing int64 // bytes being written to disk
-	full    bool  // the last write found no room, and none was given back since
-	idle    int   // lanes
+	full    bool  // the last write found no room, and none has been freed since
+	idle    int   // number of idle lanes
 	spilled int64 // rows, so far
 }
 
@@ -49,16 +49,16 @@ func (s *Lanes) Rows() int64 { return s.rows }
 // Bytes is the memory of all blocks with rows that are in memory and not final.
 func (s *Lanes) Bytes() int64 { return s.mem }
 
-// Full reports whether no more blocks should come until rows are final or spilled. One block always may.
+// Full reports whether no more blocks should be pushed until rows are final or spilled. One block is always allowed.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
-// Saturated reports whether every lane holds so much that reading can wait: rows cool down in the processor's caches
-// and cost up to twice as much to send. If input is ordered, a lane is short of rows and nothing waits.
+// Saturated reports whether every lane holds so much that reading can wait: rows that have left the processor's caches
+// cost up to twice as much to send. If the input is ordered, some lane is short of rows and reading never waits.
 func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false
 	for _, l := range s.lanes {
-		// With any memory, there must be rows for a few full batches.
+		// However little memory there is, there must be rows for a few full batches.
 		if !l.idle && (l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes) {
 			return false
 		}
@@ -131,7 +131,7 @@ func (s *Lanes) hold(b *table.Block) {
 	s.mem += int64(b.Bytes())
 }
 
-// release says that n rows of the block no longer need its memory.
+// release notes that n rows of the block no longer need its memory.
 func (s *Lanes) release(b *table.Block, n int) {
 	b.Pending -= n
 	if b.Pending == 0 {
@@ -142,7 +142,7 @@ func (s *Lanes) release(b *table.Block, n int) {
 	}
 }
 
-// Final says that a row that has left its lane is no longer needed.
+// Final notes that a row that has left its lane is no longer needed.
 func (s *Lanes) Final(r table.Ref) { s.release(r.Block, 1) }
 
 func (s *Lanes) AllFinal(rows []table.Ref) {
@@ -156,10 +156,10 @@ func (s *Lanes) AllFinal(rows []table.Ref) {
 	}
 }
 
-// divide makes an item for each lane with rows of the item.
+// divide divides an item into one for each lane that gets rows of it.
 func divide(i *item, route func(key []byte) int) map[int]*item {
 	parts := map[int][]int32{}
-	lane, run := -1, []int32(nil) // consecutive rows are often of one lane
+	lane, run := -1, []int32(nil) // consecutive rows often belong to one lane
 	for _, row := range i.indices() {
 		to := route(table.Ref{Block: i.block, Index: row}.Key())
 		if to != lane {
@@ -183,7 +183,7 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	return items
 }
 
-// Recut replaces the lanes by n others. same returns the old lane with a new one's range, -1 for none: such a lane is
+// Recut replaces the lanes by n others. same returns the old lane that has a new lane's range, or -1: such a lane is
 // kept. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old one, and
 // is routed when it is read back. keys returns the keys of a lane that is not kept; it may be nil.
 func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int,
@@ -222,7 +222,7 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 	s.lanes = lanes
 }
 
-// divide returns the lane's items for each of the new lanes, in their order.
+// divide divides the lane's items among the new lanes, in their order.
 func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	divided := map[int][]*item{}
 	for _, i := range l.items {
@@ -243,8 +243,9 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	return divided
 }
 
-// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a frame
-// that several wait for must come once, after everything before it in each. All queues have shared frames in one order.
+// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a shared
+// frame must be queued once, after all items before it in each queue. All queues have their shared frames in the same
+// order.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

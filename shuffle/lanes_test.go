@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and recut at random.
+// run is a random life of the queues: rows arrive, leave in turns, are spilled and read back, and lanes are recut.
 type run struct {
 	t     *testing.T
 	rnd   *rand.Rand
@@ -25,7 +25,7 @@ type run struct {
 	cuts  []int // keys below cuts[i] are not in lanes above i
 	jobs  []*Job
 	left  []int          // numbers of rows, in the order in which they left
-	last  map[uint16]int // the number of the row of a key that left last
+	last  map[uint16]int // number of the last row of a key that left
 	in    int
 	held  []table.Ref
 }
@@ -60,7 +60,7 @@ func (r *run) route(key []byte) int {
 	return n
 }
 
-// block makes rows numbered from n with keys of the lanes from lo to hi.
+// block makes a block of rows with keys of the lanes from lo to hi.
 func (r *run) block(lo, hi int) *table.Block {
 	b := &table.Block{Split: &table.Split{Source: "t", FirstRecord: int64(r.in)}}
 	for i := range 1 + r.rnd.IntN(30) {
@@ -148,7 +148,7 @@ func (r *run) disk() {
 	}
 }
 
-func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
+func TestRowsOfKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 	spilled := int64(0)
 	for seed := range uint64(36) {
 		disk := spill.Options{}
@@ -199,7 +199,7 @@ func (r *run) life() {
 	r.finish(len(r.held))
 }
 
-// recount checks what each lane counts.
+// recount checks the counts of each lane.
 func (r *run) recount() {
 	for _, l := range r.lanes.lanes {
 		var ready int
@@ -249,7 +249,7 @@ func TestUnreadableSpilledRowsAreAnError(t *testing.T) {
 	conformance.True(t, r.lanes.Rows() != 0, "the rows that cannot be read are not counted any more")
 }
 
-func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
+func TestFullDiskKeepsRowsInMemory(t *testing.T) {
 	r := newRun(t, 1, 2, Options{Budget: 256 << 10}, spill.Options{MaxBytes: 1})
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -286,7 +286,7 @@ func TestFullDiskCanBeTriedAgain(t *testing.T) {
 }
 
 func TestRowsReadBackStayInMemory(t *testing.T) {
-	for _, size := range []int{100, 3000} { // rows that are small, and large, beside the lane's share
+	for _, size := range []int{100, 3000} { // rows that are small and large relative to a lane's share
 		r := newRun(t, 1, 4, Options{Budget: 400 << 10}, spill.Options{})
 		r.cuts = []int{1, 2, 3}
 		lanes, in := r.lanes, 0
@@ -294,7 +294,7 @@ func TestRowsReadBackStayInMemory(t *testing.T) {
 			b := &table.Block{Split: new(table.Split)}
 			for range 10 {
 				start := len(b.Data)
-				b.Data = binary.BigEndian.AppendUint16(b.Data, uint16(in/200%3)) // the fourth lane is short of rows
+				b.Data = binary.BigEndian.AppendUint16(b.Data, uint16(in/200%3)) // the fourth lane has no rows
 				body := len(b.Data)
 				b.Data = append(b.Data, make([]byte, size)...)
 				b.Append(start, body, 1, table.Span{}, nil)
@@ -329,7 +329,7 @@ func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {
-		// The rows of a sorted file: one lane after the other gets many times the size of memory.
+		// As with a sorted file, one lane after the other gets rows of many times the size of memory.
 		lane := n / 1000
 		r.lanes.Push(lane, r.block(16*lane, 16*lane+16))
 		if j := r.lanes.Next(); j != nil {
@@ -369,7 +369,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 	}
 }
 
-// keysBetween is the range of keys from lo, inclusive, to hi, exclusive.
+// keysBetween returns the range of keys from lo, inclusive, to hi, exclusive.
 func keysBetween(lo, hi int) *table.KeyRange {
 	r := &table.KeyRange{}
 	if lo > 0 {
@@ -384,11 +384,11 @@ func keysBetween(lo, hi int) *table.KeyRange {
 // described is a life of the queues in which every row is known.
 type described struct {
 	run
-	read   []uint16 // keys of all rows that came, by number
+	read   []uint16 // keys of all rows pushed, by number
 	queued map[int]bool
 }
 
-// push puts a split into the current lanes, or into the lanes before the last recut.
+// push puts a split into the current lanes, or into those before the last recut.
 func (d *described) push(cuts []int) {
 	split := &table.Split{FirstRecord: int64(d.in)}
 	all := d.block(0, keys)

@@ -8,16 +8,16 @@ import (
 
 // item is a part of a lane's queue: rows of one block in memory, or the rows of a frame on disk.
 type item struct {
-	block *table.Block // nil while the rows are on disk only
-	rows  []int32      // of the block; nil is all
-	next  int          // first one left
-	bytes int64        // of the block's memory, the rows' share
-	frame *frame       // being written if block is set, else with the rows
+	block *table.Block // nil while the rows are only on disk
+	rows  []int32      // indices in the block; nil means all
+	next  int          // the first remaining row
+	bytes int64        // the rows' share of the block's memory
+	frame *frame       // being written if block is set, otherwise holds the rows
 
 	// The item has all waiting rows of the split's records from from on, before to, with these keys.
 	keys     *table.KeyRange
 	from, to uint32
-	begun    bool // rows have left: from is the first that did
+	begun    bool // rows have left; from is the first that did
 }
 
 // newItem makes an item of all of a block's rows.
@@ -64,19 +64,19 @@ func (i *item) indices() []int32 {
 
 // Queue is one lane's queue of rows.
 type Queue struct {
-	idle  bool // nothing leaves it for the time being
+	idle  bool // nothing leaves it for now
 	all   *Lanes
-	items []*item // the front first
+	items []*item // front first
 	mem   int     // how many items at the front are in memory
 	ready int     // rows in them
-	bytes int64   // of memory, in them
+	bytes int64   // memory of these rows
 	rest  int64   // bytes of memory of the items after them
 
-	keys     *table.KeyRange                     // of rows that come now; nil is not known
+	keys     *table.KeyRange                     // of rows pushed now; nil means unknown
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
-	turns    int                                 // rows that left the block in front in this turn
-	settled  int64                               // no run this large can be spilled until something changes; 0 is unknown
+	turns    int                                 // rows that have left the front block in this turn
+	settled  int64                               // no run of this size can be spilled until something changes; 0: unknown
 }
 
 // Front returns the lane's first row, false if there is none or it is on disk.
@@ -91,7 +91,8 @@ func (l *Queue) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows is the number of rows in the lane, in memory and on disk. A frame of before a recut may have another lane's.
+// Rows is the number of rows in the lane, in memory and on disk. A frame from before a recut may include another
+// lane's.
 func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {
@@ -117,33 +118,33 @@ func (l *Queue) Advance() {
 		return
 	}
 	if i.frame != nil {
-		i.frame.abandoned = true // all of it left memory before it was on disk
+		i.frame.abandoned = true // all rows left before the frame was on disk
 	}
 	l.bytes -= i.bytes
 	l.items[0] = nil
 	l.items = l.items[1:]
-	l.turns = 0 // small blocks were put into an order that spreads over the keys
+	l.turns = 0 // small blocks are already in an order that spreads over the keys
 	l.mem--
 	if l.mem == 0 {
 		l.reach()
 	}
 }
 
-// Without an order, runs of turnRows rows leave from turns blocks in turn, unless blocks are below turnedRows rows.
+// Unordered rows leave in runs of turnRows from turnItems blocks at random, if blocks have at least turnedRows rows.
 const (
 	turnRows   = 20
 	turnItems  = 128
 	turnedRows = 200
 )
 
-// turn brings another block to the front after the turn of the one there.
+// turn brings another block to the front once the front block has had its turn.
 func (l *Queue) turn() {
 	if l.turns++; l.turns < turnRows {
 		return
 	}
 	l.turns = 0
 	n := rand.IntN(min(l.mem, turnItems))
-	if l.items[n].frame == nil && l.items[0].frame == nil { // what is being written must not change
+	if l.items[n].frame == nil && l.items[0].frame == nil { // items being written must not change
 		l.items[0], l.items[n] = l.items[n], l.items[0]
 	}
 }
@@ -182,7 +183,7 @@ func (l *Queue) Bytes() int64 { return l.bytes }
 // More reports whether rows on disk wait after the rows that can be taken now.
 func (l *Queue) More() bool { return l.mem < len(l.items) }
 
-// Coming reports whether such rows are being read back.
+// Coming reports whether the next rows on disk are being read back.
 func (l *Queue) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 func (l *Queue) set(items []*item) {

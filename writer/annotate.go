@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Options are what some loads need besides plain writing; nil ones are unused. The workers of a load share them.
+// Options are what some loads need besides plain writing; zero ones are unused. The workers of a load share them.
 type Options struct {
 	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamps        *Stamps         // cells without a timestamp get the row's outcome's before it is sent: updates
+	Stamps        *Stamps         // cells without a timestamp get that of the row's outcome: updates
 	Increments    *Increments     // rows are marked and written under a condition: increments
-	When          *condition.When // each row is written only if the stored one passes
-	Unchanged     bool            // or is as the row says in table.UnchangedColumn
+	When          *condition.When // each row is written only if the stored one meets it
+	Unchanged     bool            // or equals the one in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
 	Expiry        *Expiry         // cells that have grown too old are left out, and the rest of their row is written
-	Brief         bool            // where every row was written, Stats say so and no outcome does
+	Brief         bool            // if every row was written, Stats says so and no outcomes are set
 }
 
 func (w *Writer) With(x Options) *Writer {
@@ -33,15 +33,15 @@ func (w *Writer) With(x Options) *Writer {
 type annotated struct {
 	data     []byte
 	ends     []int   // of each row in data
-	asks     []byte  // that follows each row
-	stamps   []int64 // of each row, where cells get one
+	asks     []byte  // follows each row
+	stamps   []int64 // of each row, if its cells get one
 	conds    []byte
-	condEnds []int // of each row in conds, where they have any
+	condEnds []int // of each row in conds, if rows have conditions
 	mark     []byte
-	bare     []byte // a row without its conditions on the stored one
+	bare     []byte // a row without its conditions on the stored row
 }
 
-// annotate makes the bytes of the next rows to send.
+// annotate makes the bytes of the rows to send next.
 func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
@@ -101,7 +101,7 @@ func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error)
 	return nil
 }
 
-// asksKey asks for a row's key as the service has made it.
+// asksKey requests a row's key as the service has completed it.
 var asksKey = []byte{tagReturn, 2, tagReturnType, returnKey}
 
 // body returns the bytes of the request's i-th row as sent.
@@ -112,7 +112,7 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 	return part(d.data, d.ends, i)
 }
 
-// condition returns the i-th row's condition, nil if it is only about existence.
+// condition returns the i-th row's condition; nil means only that on existence.
 func (d *annotated) condition(i int) []byte {
 	if len(d.condEnds) == 0 {
 		return nil
@@ -148,8 +148,9 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells without one, in a table that keeps several versions. By the service's own time
-// an update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
+// Stamps makes the timestamps of cells without one, in a table that keeps several versions. With the service's own
+// time, an update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps
+// it.
 //
 // A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or
 // deleted before the row was sent. Cells already in the table would hide a lower one.
@@ -166,7 +167,7 @@ func NewStamps(service func() (earliest, latest time.Time), deviation time.Durat
 	return &Stamps{service: service, deviation: deviation.Milliseconds()}
 }
 
-// stepBack is how far the clock may fall below the last timestamp while rows wait; beyond that it was set back.
+// stepBack is how many ms the clock may fall below the last timestamp while rows wait; beyond that it was set back.
 const stepBack = 50
 
 // Next returns a timestamp above after and not below any earlier one, unless the table would refuse that.
@@ -192,7 +193,7 @@ func (s *Stamps) Wait(after int64) time.Duration {
 // Takes reports whether the table takes an earlier timestamp that is sent now.
 func (s *Stamps) Takes(ms int64) bool {
 	earliest, latest := s.service()
-	margin := s.deviation / 20 // for the way
+	margin := s.deviation / 20 // for the time in transit
 	return ms >= latest.UnixMilli()-s.deviation+margin && ms < earliest.Unix()*1000+s.deviation
 }
 
@@ -206,7 +207,8 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without is new.
+// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without claims
+// is new.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

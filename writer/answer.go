@@ -14,14 +14,14 @@ type answered struct {
 	code    []byte
 	message []byte
 	writeCU int
-	row     []byte // PlainBuffer bytes of what the request asked to be returned, as the primary key; nil without
-	rows    int    // consecutive ones with the same answer
+	row     []byte // PlainBuffer bytes of the row content requested, such as the primary key; nil if none
+	rows    int    // consecutive rows with the same answer
 }
 
 var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")
 
 // decodeAnswer reads the answer to a request of rows of one table, in the request's order, into dst: one answered for
-// each run of equal answers. An answer for another number of rows is unreadable: nobody knows which they are.
+// each run of equal answers. An answer for another number of rows is unreadable: which rows they are is unknown.
 func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst = dst[:0]
 	for len(body) > 0 {
@@ -157,7 +157,7 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 	return write, true
 }
 
-// value is a field's: the number of a varint, the bytes of a field with a length; answers have no others.
+// value is a field's value: the number of a varint, or the bytes of a field with a length. Answers have no others.
 type value struct {
 	kind   protowire.Type
 	number uint64
@@ -185,7 +185,7 @@ func field(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
 	return number, v, b[n:], true
 }
 
-// unreadable makes an error of a panic: the SDK dereferences fields that a broken answer lacks. It is deferred.
+// unreadable, when deferred, turns a panic into an error: the SDK dereferences fields that a broken answer lacks.
 func unreadable(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("unreadable answer: %v", p)

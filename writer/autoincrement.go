@@ -25,10 +25,10 @@ type Searcher interface {
 // ordering key's highest number; a lost attempt can only have a higher one. It is safe for concurrent use.
 type AutoIncrement struct {
 	Table  string
-	Column int    // of the key
-	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
+	Column int    // position in the key
+	Mark   string // the attribute with the rows' marks; "" means no marks: rows are repeated blindly
 	Marker table.Marker
-	// LookFirst treats rows of any run of the job as this one's: it continues an earlier load of the same files.
+	// LookFirst treats rows of any run of the job as this run's, because it continues an earlier load of the same files.
 	LookFirst bool
 	// Begun is the load's beginning, in ms of the service's clock: searches end at older rows. 0 (unknown) reads all rows.
 	Begun int64
@@ -37,7 +37,7 @@ type AutoIncrement struct {
 	// Earlier describes the rows that an earlier attempt of the run may have sent, or is nil.
 	Earlier *Earlier
 
-	// Requests counts read requests, Searched the rows looked for, Found those found.
+	// Requests counts read requests, Searched the rows looked up, Found the rows found.
 	Requests, Searched, Found atomic.Int64
 
 	searcher Searcher
@@ -46,7 +46,7 @@ type AutoIncrement struct {
 	highest highestNumbers
 }
 
-// NewAutoIncrement makes AutoIncrement. mark is the attribute that identifies rows, "" for none.
+// NewAutoIncrement returns the AutoIncrement of a table. mark is the attribute that identifies rows, "" for none.
 func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
 	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
@@ -105,7 +105,7 @@ func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 
 // writeOnce sends the rows that no earlier attempt has written, after looking up those that may have been applied.
 func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	fill(outcomes, table.Outcome{Fate: table.Again}) // until it is known better
+	fill(outcomes, table.Outcome{Fate: table.Again}) // until more is known
 	n := w.options.AutoIncrement
 	var look []int
 	for i := range rows {
@@ -140,7 +140,7 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 	return stats, err
 }
 
-// findAll looks for the rows at the places, many at a time.
+// findAll looks up the rows at the given places, many at a time.
 func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats,
 	err error) {
 	if len(places) == 0 {
@@ -173,8 +173,8 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 	return stats, err
 }
 
-// find looks for a row that an earlier attempt may have written. If found, its outcome is Written; else the outcome
-// says why it is unknown now, or nothing. An error means that no request will succeed.
+// find looks up a row that an earlier attempt may have written. If found, its outcome is Written; otherwise the outcome
+// says why it could not be looked up, or is unchanged. An error means that no request will succeed.
 func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {
@@ -191,7 +191,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
 		return true, nil
 	}
-	// Another process's row may have a number below this process's: a row refused then may have been taken since.
+	// Another process's row may have a number below this process's: a row refused then may have been accepted since.
 	from := int64(0)
 	if !r.Row().Suspect() && !n.LookFirst {
 		from = n.highest.from(r.Key())
@@ -228,14 +228,14 @@ func (n *AutoIncrement) isOf(want, has string) bool {
 }
 
 // before reports whether a row is of an earlier record of this run: a key's rows are written in order, so the wanted
-// one has no lower number. If an attempt came too late, the row is sent again; the sweep deletes a copy.
+// one has no lower number. If an attempt was applied too late, the row is sent again, and the sweep deletes a copy.
 func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
 	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source &&
 		is.Record < want.Record)
 }
 
-// unknown sets the outcome of a row that could not be looked for. Nothing was sent, so it can be tried again.
+// unknown sets the outcome of a row that could not be looked up. Nothing was sent, so it can be tried again.
 func (n *AutoIncrement) unknown(err error, o *table.Outcome) error {
 	o.Code, o.Message = errorText(err)
 	switch client.Classify(err) {

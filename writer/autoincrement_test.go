@@ -22,15 +22,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// numbered is a table with key u, seq that numbers its own rows, as far as AutoIncrement needs one.
+// numbered simulates a table with the key u, seq that numbers its rows, as far as AutoIncrement needs it.
 type numbered struct {
 	last      int64
-	rows      map[int64]string // number to mark, of the one user there is
+	rows      map[int64]string // mark by number, for the only user
 	batches   [][]string       // marks that were sent
 	write     func(batch int) (lost bool, err error)
 	read      func() error
 	deleted   []int64
-	searched  [][2]int64 // numbers that ranges began and ended with
+	searched  [][2]int64 // first and last numbers of ranges
 	longPages bool
 	swap      bool // returns keys of other rows
 	silent    bool // returns no keys
@@ -74,14 +74,14 @@ func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error
 	return encodeAnswer("t", results), nil
 }
 
-// asksForKey reports whether the i-th row of a request is to return its key.
+// asksForKey reports whether the i-th row of a request asks for its key.
 func asksForKey(body []byte, i int) bool {
 	req := new(otsprotocol.BatchWriteRowRequest)
 	conformance.Must(conformance.Sure{}, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 	return req.Tables[0].Rows[i].GetReturnContent().GetReturnType() == otsprotocol.ReturnType_RT_PK
 }
 
-// keyOf is the key of the user's row with a number.
+// keyOf returns the key of the user's row with a number.
 func keyOf(number int64, user ...string) []byte {
 	var r plainbuffer.Row
 	r.Begin(nil)
@@ -239,7 +239,7 @@ func TestSweepKeepsRecordedCopy(t *testing.T) {
 	mark := func(i int) string { return string(testMarker.Append(nil, rows[i])) }
 	f.rows, f.last = map[int64]string{1: "x", 2: mark(0), 3: mark(0), 4: mark(1), 5: mark(0), 6: mark(2), 7: mark(1)}, 7
 	var doubts []Doubt
-	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: then the lowest stays
+	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: the lowest is kept
 		d := conformance.Try(n.Doubt(rows[i], table.Outcome{Number: number, From: 1})).Must(t)
 		doubts = append(doubts, d)
 	}
@@ -250,7 +250,7 @@ func TestSweepKeepsRecordedCopy(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, f.rows), "", "(-want +got)")
 }
 
-func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
+func TestDoubtRoundTrip(t *testing.T) {
 	_, n, _ := newNumbered()
 	var file []byte
 	var want []Doubt
@@ -276,7 +276,7 @@ func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
 		"a length of 4 GB is taken")
 }
 
-func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
+func TestHighestNumbersTakeBoundedMemory(t *testing.T) {
 	_, n, _ := newNumbered()
 	const keys = 200_000
 	for i := range keys {
@@ -328,7 +328,8 @@ func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 	}
 }
 
-// The rows of a request are annotated, so all its lengths must match the bytes sent: the SDK must read it as intended.
+// The rows of a request are annotated, so all its lengths must match the bytes sent and the SDK must read it as
+// intended.
 func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
@@ -392,7 +393,7 @@ func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Number == 609 && len(f.searched) == 1, "%+v, %v, %v", o[0], err, f.searched)
 }
 
-// pastRows are rows that an earlier process may have sent; it wrote the first 300, one of them twice.
+// pastRows returns rows that an earlier process may have sent; it wrote the first 300, one of them twice.
 func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 	rows := numberedRows(t, 500)
 	for i, r := range rows {
@@ -432,7 +433,7 @@ func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 			want := i < 300
 			conformance.True(t, (o[i].Number <= 301) == want && o[i].Found == (want && i != 7), "row %d: %+v", i, o[i])
 		}
-		// A row that was missing has been sent since: the table must be asked.
+		// A missing row has been sent since: it must be searched for in the table.
 		searched := len(f.searched)
 		_, err = w.Write(rows[400:401], repeated[:1], o[:1])
 		conformance.True(t, err == nil && o[0].Found && len(f.searched) != searched, "%+v, %v", o[0], err)
@@ -456,7 +457,7 @@ func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Found, "%+v, %v", o[0], err)
 }
 
-// Reading earlier rows fails temporarily: then the rows are looked up one by one.
+// If reading earlier rows fails temporarily, the rows are looked up one by one.
 func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true

@@ -20,8 +20,8 @@ type Doubt struct {
 	Ordering []byte // key
 	Row      []byte // PlainBuffer bytes of its key, with a placeholder
 	Mark     string
-	Number   int64 // that was recorded
-	From     int64 // no copy has a lower one
+	Number   int64 // the recorded number
+	From     int64 // no copy has a lower number
 }
 
 func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
@@ -153,12 +153,12 @@ func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err 
 func recordedOf(doubts []Doubt) map[string]int64 {
 	recorded := make(map[string]int64, len(doubts))
 	for _, d := range doubts {
-		recorded[d.Mark] = d.Number // the last one, if a row was replayed
+		recorded[d.Mark] = d.Number // the last number, if a row was replayed
 	}
 	return recorded
 }
 
-// deleteSurplus deletes all copies of a row but the recorded one, or the lowest.
+// deleteSurplus deletes all copies of a row except the recorded or lowest one.
 func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[string][]marked) (deleted int, err error) {
 	for mark, of := range copies {
 		stays := of[0].number
@@ -186,7 +186,7 @@ func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[stri
 // deleteOnce deletes a row. A missing one is not an error: an earlier try may have deleted it.
 func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	defer unreadable(&err)
-	// To the service, a key with a number is of a row that must exist.
+	// The service requires that a row whose key has a number exists.
 	_, err = n.searcher.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: &tablestore.DeleteRowChange{
 		TableName: n.Table, PrimaryKey: k,
 		Condition: &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation_EXPECT_EXIST},

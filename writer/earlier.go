@@ -14,21 +14,21 @@ import (
 )
 
 // Earlier is the rows that an earlier attempt of a run may have written. Looking for each takes a request; reading the
-// whole table once, 5,000 marks per request, answers for all and is often cheaper. So the table is read until that has
-// taken a fraction of those requests; the result counts only if it covers the table.
+// whole table once, 5,000 marks per request, answers for all and is often cheaper. So the table is read, up to a
+// fraction of those requests; the result counts only if it covers the table.
 type Earlier struct {
-	// Rows is the number of rows that the earlier attempt may have sent and did not know to be written.
+	// Rows is the number of rows that the earlier attempt may have sent without learning that they were written.
 	Rows int64
-	// Open reports whether a record is one of them.
+	// Open reports whether a record is one of these rows.
 	Open func(source int, record int64) bool
 	// Bounds returns values of the partition key that divide the table into ranges to read in parallel. May be nil.
 	Bounds func() []table.Value
 
-	reading sync.WaitGroup // who has come while the table is read waits for it
+	reading sync.WaitGroup // other workers wait for it while the table is read
 	mu      sync.Mutex
 	tried   bool
 	written map[table.Marked]earlierRow // nil unless all of the table was read
-	asked   map[table.Marked]bool       // rows that were not there, and that this attempt has sent since
+	asked   map[table.Marked]bool       // rows that were missing and that this attempt has sent since
 }
 
 type earlierRow struct {
@@ -37,21 +37,21 @@ type earlierRow struct {
 }
 
 const (
-	// earlierRowsLeast is the minimum number of rows for reading the table: fewer are looked for alone.
+	// earlierRowsLeast is the minimum number of rows for reading the table: fewer are looked up singly.
 	earlierRowsLeast = 256
 	// earlierRowsMost limits the memory for the result: about 100 bytes per row.
 	earlierRowsMost = 500_000
-	// A table is read with at most one request for that many rows, and some more.
+	// A table is read with at most one request per rowsPerPage rows, and pagesMore in addition.
 	rowsPerPage = 25
 	pagesMore   = 5
 	// pageTries is the number of tries for a page.
 	pageTries = 3
-	// A table is read in one range for that many rows, at most earlierRanges in parallel.
+	// A table is read in one range per rowsPerRange rows, at most earlierRanges in parallel.
 	rowsPerRange  = 500
 	earlierRanges = 32
 )
 
-// read reads the table unless that was tried before. The rows are sought ones: their keys divide the table too.
+// read reads the table unless that was tried before. The keys of the sought rows also divide the table.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	if !p.begin(rows) {
 		p.reading.Wait()
@@ -95,7 +95,8 @@ func (p *Earlier) begin(rows []table.Ref) bool {
 	return true
 }
 
-// lookUp returns the number of a suspect row, 0 if missing, and its copies; known is false if the table must be asked.
+// lookUp returns the number of a suspect row, 0 if missing, and its copies; known is false if the table must be
+// searched.
 func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
 		return 0, 0, false
@@ -107,13 +108,13 @@ func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies 
 	}
 	row, ok := p.written[want]
 	if !ok {
-		p.asked[want] = true // it is sent now
+		p.asked[want] = true // it will be sent now
 	}
 	return row.number, row.copies, true
 }
 
-// readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it
-// gives up if that takes too many requests for that many rows, or if each wants no more.
+// readAll calls each with the marked rows of the ranges, which it reads in parallel, and reports whether it read all of
+// them. It gives up if that takes too many requests for the number of rows, or if each wants no more.
 func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64,
 	each func(marked) (more bool)) (all bool) {
 	left := atomic.Int64{}
@@ -175,7 +176,7 @@ func (p *Earlier) ranges(rows []table.Ref) (bounds []table.Value, names []string
 	for i, r := range rows {
 		row, err := plainbuffer.Decode(r.Body())
 		if err != nil {
-			continue // to be found when it is sent
+			continue // the error appears when it is sent
 		}
 		bounds = append(bounds, row.Key[0].Value)
 		if i == 0 {
@@ -192,7 +193,7 @@ func namesOf(key []plainbuffer.Cell) (names []string) {
 	return names
 }
 
-// divide sorts values of the partition key and drops some of them, for that many rows.
+// divide sorts values of the partition key and drops some of them if there are few rows.
 func divide(bounds []table.Value, rows int64) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)

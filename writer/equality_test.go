@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/tablestore/encode"
 )
 
-// recorder is a network that keeps the last request and answers it with a refusal.
+// recorder is a network that records the last request and answers it with a refusal.
 type recorder struct {
 	header http.Header
 	path   string
@@ -49,7 +49,7 @@ var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
 	table.ExpectNotExist: tablestore.RowExistenceExpectation_EXPECT_NOT_EXIST,
 }
 
-// recorded is the body that the SDK sends for the changes.
+// recorded returns the body that the SDK sends for the changes.
 func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	t.Helper()
 	sent := new(recorder)
@@ -61,7 +61,7 @@ func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	return sent.body
 }
 
-func TestRequestsEqualTheSDKs(t *testing.T) {
+func TestRequestsEqualSDKRequests(t *testing.T) {
 	for _, name := range []string{"t",
 		"a_table_with_a_name_of_more_than_one_hundred_and_twenty_seven_bytes_takes_a_length_of_two_bytes_and_that_is_what_is_tried_out_here"} {
 		for _, mode := range []table.Mode{table.Put, table.Update, table.Delete} {
@@ -86,7 +86,7 @@ func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Ex
 	conformance.True(t, bytes.Equal(got, want), "mode %d, %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, want)
 }
 
-func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
+func TestRowsOfAnySizeAreReadable(t *testing.T) {
 	for _, size := range []int{0, 1, 90, 100, 110, 120, 127, 128, 16_300, 16_383, 16_384, 2 << 20} {
 		b := &table.Block{Data: make([]byte, size)}
 		b.Append(0, 0, size, table.Span{}, nil)
@@ -98,7 +98,7 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 }
 
 // Unusual requests: no cells, cells of all types, deleted columns, timestamps, keys that the service numbers, 4 MB.
-func TestUnusualRowsEqualTheSDKs(t *testing.T) {
+func TestUnusualRequestsEqualSDKRequests(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String},
 		{Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
 		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"},
@@ -195,7 +195,7 @@ func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader("\n\x0dOTSAuthFailed\x12\x02no"))}, nil
 }
 
-func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
+func TestUnsignedKeyRefusalStopsWithRowsInDoubt(t *testing.T) {
 	c, err := client.Connect(t.Context(), client.Target{Endpoint: "http://made-up", Instance: "i", Transport: keyRefused{},
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 	conformance.Must(t, err)
@@ -208,7 +208,7 @@ func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
 	}
 }
 
-func TestAnswersAgreeWithTheSDK(t *testing.T) {
+func TestAnswersMatchSDK(t *testing.T) {
 	key := []byte{0x75, 0, 0, 0, 1}
 	unit := func(write int32) *otsprotocol.ConsumedCapacity {
 		return &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(3), Write: &write}}
@@ -278,7 +278,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		want := new(otsprotocol.BatchWriteRowResponse)
 		if proto.Unmarshal(body, protoadapt.MessageV2Of(want)) != nil {
-			return // ours is not a validator: what it needs is there
+			return // our decoder does not validate fields that it does not need
 		}
 		i := 0
 		for _, table := range want.Tables {
@@ -294,7 +294,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestAllWrittenSetsNoOutcomes: what Options.Brief leaves out is written, and units add up to the same sum.
+// TestAllWrittenSetsNoOutcomes checks that rows omitted by Options.Brief are written, and that units have the same sum.
 func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {
@@ -372,14 +372,14 @@ func TestRefusedSizeIsHalvedAcceptedSizeKept(t *testing.T) {
 		s.failed(2*want, tooLarge(tablestore.OTS_CLIENT_UNKNOWN))
 		conformance.Equal(t, s.Limit(), want, "limit")
 	}
-	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // one that was in flight
+	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // of a request that was in flight
 	conformance.Equal(t, s.Limit(), 500, "limit")
 	s.failed(400, errors.New("EOF"))
 	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
 }
 
-// A gateway that cuts the connections of large requests shows its limit by doing so again and again.
-func TestConnectionsCutWhileSendingLowerTheSize(t *testing.T) {
+// A gateway that repeatedly cuts the connections of large requests thereby reveals its limit.
+func TestCutConnectionsLowerSize(t *testing.T) {
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
 	go func() {
@@ -427,7 +427,7 @@ func TestStatus413IsBelievedAfterThreeSingleRows(t *testing.T) {
 	}}
 	for _, tt := range []struct {
 		rows, times int
-		passed      bool // the same body before
+		passed      bool // the same body was accepted before
 		want        table.Fate
 	}{{3, 5, false, table.Unknown}, {1, 2, false, table.Unknown}, {1, 3, false, table.Refused},
 		{1, 5, true, table.Unknown}} {

@@ -15,7 +15,7 @@ import (
 // Expiry says which cells of a refused row to drop so that the others are written: cells expire while rows wait.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
-	Live  time.Duration    // a row of nothing but cells older than this is gone; 0 is none
+	Live  time.Duration    // a row whose cells are all older than this is gone; 0 means no limit
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
@@ -69,7 +69,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 // remade is a request's rows without their expired cells.
 type remade struct {
 	rows            []table.Ref
-	places, expired []int // in the request; cells
+	places, expired []int // places in the request; number of expired cells
 }
 
 func (m *remade) add(place int, r table.Ref, body []byte, expired int) {
@@ -78,7 +78,7 @@ func (m *remade) add(place int, r table.Ref, body []byte, expired int) {
 	m.rows, m.places, m.expired = append(m.rows, table.Ref{Block: b}), append(m.places, place), append(m.expired, expired)
 }
 
-// write writes the rows and sets their outcomes among the request's.
+// write writes the rows and sets their outcomes in the request's.
 func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool, outcomes []table.Outcome) error {
 	if len(m.rows) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool
 	return err
 }
 
-// lacks reports whether a row has no value for its condition.
+// lacks reports whether a row lacks a value for its condition.
 func (w *Writer) lacks(body []byte) bool {
 	row, err := plainbuffer.Decode(body)
 	return slices.ContainsFunc(w.options.When.New(),

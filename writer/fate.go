@@ -12,11 +12,11 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// verdict says how to treat a request refused as a whole.
+// verdict is how to treat a request refused as a whole.
 type verdict uint8
 
 const (
-	carryOn verdict = iota // the outcome says it all
+	carryOn verdict = iota // the outcome is enough
 	halve                  // a row of the request is bad: find it
 	stop                   // no request will succeed
 )
@@ -47,7 +47,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	// No request will succeed, and stopping loses nothing.
 	o.Fate = table.Again
 	if client.Unsettled(err) {
-		o.Fate = table.Unknown // anybody may have said so
+		o.Fate = table.Unknown // the answer may not be from the service
 	}
 	return o, stop
 }
@@ -67,7 +67,7 @@ func errorText(err error) (code, message string) {
 	return "", client.Describe(err)
 }
 
-// refusal is the reason given for a refused row, as text. All rows of a throttled request get the same.
+// refusal is the reason given for a refused row. All rows of a throttled request get the same text.
 type refusal struct{ code, message, line string }
 
 func (r *refusal) say(a *answered) {
@@ -120,10 +120,10 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	return o, nil
 }
 
-// doubt adds to a row's refusal that an earlier attempt without an answer may have been applied.
+// doubt notes in a row's refusal that an earlier attempt without an answer may have been applied.
 func (w *Writer) doubt(o *table.Outcome) {
 	if w.mode == table.Increment {
-		return // whether a record was added, its mark says
+		return // the mark tells whether a record was added
 	}
 	o.MaybeApplied = true
 	o.Message += " (an earlier attempt had no answer: it may have been applied)"
@@ -143,12 +143,13 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack reads back a row that an earlier attempt may have written. The outcome is written, or otherwise's for o.
+// readBack reads back a row that an earlier attempt may have written. The outcome is Written if it was; else otherwise
+// adjusts o.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error),
 	otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
 	if w.noReading {
-		return unread, nil // the run ends for it
+		return unread, nil // the run is ending
 	}
 	same, err := written(row)
 	switch {
@@ -157,7 +158,7 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 		return unread, fmt.Errorf("read back a row that may have been written: %w", client.Needed("GetRow", w.table, err))
 	case err != nil:
 		unread.Code, unread.Message = errorText(err)
-		return unread, nil // ask again
+		return unread, nil // to be read back again
 	case same:
 		return table.Outcome{Fate: table.Written}, nil
 	}
@@ -179,7 +180,7 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	stored := make(map[string]*tablestore.AttributeColumn, len(res.Columns))
 	for _, c := range res.Columns {
 		if stored[c.ColumnName] != nil {
-			return false, nil // somebody else has written to it too: a new row has one version of everything
+			return false, nil // someone else has also written to it: a new row has one version of each cell
 		}
 		stored[c.ColumnName] = c
 	}

@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// highestNumbers are the highest returned numbers of the last used ordering keys. It is safe for concurrent use.
+// highestNumbers holds the highest returned numbers of recently used ordering keys. It is safe for concurrent use.
 type highestNumbers struct {
 	mu      sync.Mutex
 	highest map[string]*list.Element
-	recent  *list.List // of highestNumber, the one used last in front
+	recent  *list.List // of highestNumber, the most recently used first
 	bytes   int
 }
 
 type highestNumber struct {
 	key     string
 	number  int64 // 0 is unknown
-	missing bool  // a row that the process before may have sent was not there
-	source  int   // its place
+	missing bool  // a row that the previous process may have sent was missing
+	source  int   // source and number of the missing row
 	missed  int64
 }
 
-// maxHighestBytes limits the memory for ordering keys: about 100,000. For others, a search begins at the first row.
+// maxHighestBytes limits the memory to about 100,000 ordering keys. For other keys a search begins at the first row.
 const (
 	maxHighestBytes  = 16 << 20
 	highestNumberMin = 128
@@ -34,7 +34,7 @@ func (n *highestNumbers) note(key []byte, number int64) {
 	h.number = max(h.number, number)
 }
 
-// entry returns an ordering key's entry. It may drop others.
+// entry returns an ordering key's entry. It may drop other entries.
 func (n *highestNumbers) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
 		n.recent.MoveToFront(e)
@@ -51,7 +51,7 @@ func (n *highestNumbers) entry(key []byte) *highestNumber {
 	return h
 }
 
-// from is the least number of the key's next row; 0 is unknown.
+// from returns the lowest possible number of the key's next row; 0 means unknown.
 func (n *highestNumbers) from(key []byte) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

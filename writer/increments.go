@@ -21,19 +21,19 @@ type MarkReader interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Increments is the workers' shared knowledge of a load that adds to integer columns. Adding twice is not adding once,
-// so every row has a mark that names the last added record, and the one UpdateRow that adds a record also puts its
-// mark, under the condition that the row's mark is lower:
+// Increments is the workers' shared knowledge of a load that adds to integer columns. A record must not be added twice,
+// so every row has a mark that names the last added record, and the UpdateRow that adds a record also puts its mark,
+// under the condition that the row's mark is lower:
 //
-//	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record of a load
+//	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record in a load
 //
-// Records of one key are sent one after the other, in their order. So a record with a mark not above the row's was
-// added already, or never will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds
-// to a row to which a later load has added: it could not know whether its own mark was there in between.
+// Records of one key are sent one after the other, in order. So a record whose mark is not above the row's has been
+// added or never will be, no matter when an attempt of it arrives: sending it again is safe. A load also never adds to
+// a row to which a later load has added: it could not know whether its own mark was there in between.
 //
-// A rejected record leaves no mark, or none of its own, and the next record of its key would hide that from an attempt
-// that resumes the load. So a key's marks name its rejected records, each after a sign: one for records that the
-// service refused, one for records that were given up and may have been added.
+// A rejected record leaves no mark of its own, and the next record of its key would hide that from an attempt that
+// resumes the load. So a key's marks name its rejected records, each after a sign: one for records that the service
+// refused, one for records that were given up and may have been added.
 //
 // It is safe for concurrent use.
 type Increments struct {
@@ -42,32 +42,32 @@ type Increments struct {
 
 	reader MarkReader
 	column plainbuffer.Name
-	filter []byte // of the condition, up to the mark
-	after  []byte // and after it
+	filter []byte // the condition up to the mark
+	after  []byte // the condition after the mark
 
 	mu      sync.Mutex
-	refused map[string][]string // signs and positions by ordering key, of keys with any
-	bytes   int                 // of them
+	refused map[string][]string // signs and positions of refused records, by ordering key
+	bytes   int                 // memory of refused
 	many    bool                // some were forgotten
 }
 
 // The signs before the positions of rejected records in a mark.
 const (
 	signRefused = "!" // it was not added
-	signGivenUp = "?" // it may have been
+	signGivenUp = "?" // it may have been added
 	manyRefused = signRefused + "*"
 )
 
 const (
-	// maxRefusedNamed limits the refused records that a mark names; of more it says only that they exist.
+	// maxRefusedNamed limits the refused records that a mark names; of further ones it says only that they exist.
 	maxRefusedNamed = 2
 	maxRefusedBytes = 16 << 20 // bounds the memory
-	refusedBytesMin = 128      // of a key, beside the key
-	positionDigits  = 13       // of a uint64 to the base of 36
+	refusedBytesMin = 128      // of a key, besides the key itself
+	positionDigits  = 13       // of a uint64 in base 36
 	recordBits      = 40       // of a position
 )
 
-// NewIncrements makes Increments. mark is the column of marks.
+// NewIncrements returns the Increments of a run. mark is the column of marks.
 func NewIncrements(r MarkReader, mark, run string) *Increments {
 	c := &Increments{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
 	length := len(run) + 1 + positionDigits
@@ -124,7 +124,8 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added.
+// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded means that it may have been
+// added.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +157,7 @@ func (c *Increments) manyOf(r table.Ref) {
 func (c *Increments) name(r table.Ref, known bool, name string) {
 	was := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
-		return // no mark names so many
+		return // a mark does not name that many
 	}
 	more := 0
 	if !known {
@@ -170,7 +171,7 @@ func (c *Increments) name(r table.Ref, known bool, name string) {
 	c.refused[string(r.Key())] = append(was, name)
 }
 
-// writeCounted sends the rows, and finds out why a mark was not lower.
+// writeCounted sends the rows, and finds out why a row's mark was not lower.
 func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats, err := w.write(rows, repeated, outcomes, false)
 	c := w.options.Increments
@@ -204,7 +205,8 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle reads the marks of rows that were not added to, and decides their records' outcomes. Its errors are permanent.
+// settle reads the marks of rows to which nothing was added, and decides the outcomes of their records. Its errors are
+// permanent.
 func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool,
 	outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
@@ -228,7 +230,7 @@ func (c *Increments) settle(name string, rows []table.Ref, places []int, repeate
 	return nil
 }
 
-// decide sets the outcome of the record of a row with the mark.
+// decide sets the outcome of a record, given the mark of its row.
 func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome) {
 	at := position(r)
 	own, found := strings.CutPrefix(m.text, c.Run+".")
@@ -283,8 +285,8 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 // readMark is a row's value in the column of marks.
 type readMark struct {
 	text   string
-	any    bool           // the row has something in it
-	odd    bool           // which is not text
+	any    bool           // the row has the column
+	odd    bool           // its value is not a mark
 	failed *table.Outcome // it could not be read
 }
 

@@ -30,7 +30,7 @@ func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	}
 	from := nobody(key)
 	to := nobody(key)
-	to.PrimaryKeys[n.Column].Value = int64(0) // numbers begin above
+	to.PrimaryKeys[n.Column].Value = int64(0) // assigned numbers begin above it
 	if err := denied("GetRange", n.Table, func() error {
 		_, err := n.page(&tablestore.RangeRowQueryCriteria{
 			TableName: n.Table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1,
@@ -57,7 +57,7 @@ func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	})
 }
 
-// nobody is a key that no row has, or none of this load.
+// nobody returns a key that no row has, or at least none of this load.
 func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	const name = "tsimport: may this be read?"
 	pk := new(tablestore.PrimaryKey)
@@ -74,11 +74,11 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	return pk
 }
 
-// denied returns the error of an operation that the access key may not do.
+// denied returns an error if the access key may not perform an operation.
 func denied(operation, name string, op func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = nil // an answer that the SDK cannot read is not a refusal
+			err = nil // an answer that the SDK cannot read is no denial
 		}
 	}()
 	if err := op(); client.Denied(err) {

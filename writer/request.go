@@ -16,7 +16,8 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// Lengths precede messages: rows' are known since encoding, and the rest follows without looking at a row's bytes.
+// Lengths precede messages: those of rows are known since encoding, and the rest is computed without reading a row's
+// bytes.
 const (
 	tagTable        = 1<<3 | 2
 	tagAtomic       = 3 << 3
@@ -31,7 +32,7 @@ const (
 	returnKey       = 1
 )
 
-// The service's numbers of the modes and the existence conditions.
+// The service's numbers for the modes and the existence conditions.
 var (
 	operationTypes = [...]byte{table.Put: 1, table.Update: 2, table.Delete: 3, table.Increment: 2}
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
@@ -74,7 +75,8 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is existence alone.
+// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 means existence
+// alone.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

@@ -9,13 +9,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is the first page's rows in a search for a row, mostly the newest of its key, or missing. Pages grow.
+// firstPage is the number of rows on the first page of a search: the row is usually the newest of its key, or missing.
+// Pages grow.
 const firstPage = 8
 
 // maxPage limits the rows of an answer.
 const maxPage = 5000
 
-// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others cells.
+// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others date
+// cells.
 const clockSpread = 10_000 // milliseconds
 
 // marked is a row with a mark, found by a search.
@@ -26,8 +28,8 @@ type marked struct {
 	key    *tablestore.PrimaryKey
 }
 
-// search calls each with marked rows of the key's columns before the number, with numbers from from on, newest first,
-// until it wants no more. It reads limit rows first, or if that is 0 as many as an answer holds.
+// search calls each with the marked rows of an ordering key whose numbers are at least from, newest first, until it
+// wants no more. It first reads limit rows, or if that is 0 as many as an answer holds.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
@@ -57,7 +59,7 @@ func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQue
 	}
 }
 
-// read calls each with the marked rows of a range, until it wants no more, by pages that grow from limit rows.
+// read calls each with the marked rows of a range, until it wants no more, in pages that grow from limit rows.
 func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
 	for ; ; limit = min(8*limit, maxPage) {
 		c.Limit = limit
@@ -79,7 +81,7 @@ func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (
 	})
 }
 
-// continues cuts the range to the rest after a page, and reports whether there is any.
+// continues cuts the range to what remains after a page, and reports whether anything does.
 func continues(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) bool {
 	c.StartPrimaryKey = page.NextStartPrimaryKey
 	return c.StartPrimaryKey != nil && len(c.StartPrimaryKey.PrimaryKeys) > 0

@@ -10,10 +10,10 @@ import (
 // Size limits request bodies to the service's limit, or a gateway's lower one. It is safe for concurrent use.
 type Size struct {
 	mu       sync.Mutex
-	limit    int // 0 is none but the service's
-	passed   int // bytes of the largest body that was taken
+	limit    int // 0 means only the service's
+	passed   int // bytes of the largest accepted body
 	cuts     int // consecutive connections that broke while a larger body was being sent
-	smallest int // the smallest of these bodies
+	smallest int // bytes of the smallest of these bodies
 	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed.
 	alone map[int]int
 }
@@ -21,13 +21,14 @@ type Size struct {
 // A single refusal may be a stray page unrelated to the size.
 const refusalsToBelieve = 3
 
-// Cut connections say less than a refusal: several blame the size, and no gateway's limit is so low for small bodies.
+// Cut connections say less than a refusal: several are needed to blame the size, and no gateway has a limit below
+// leastCut.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10
 )
 
-// Limit is the largest body in bytes; 0 leaves only the service's limit. A row alone may have more.
+// Limit returns the largest body in bytes; 0 means only the service's limit. A single row may exceed it.
 func (s *Size) Limit() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,8 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a single row, and reports whether to believe it: repeated, and none passed.
+// refusedAlone notes that a gateway refused a single row, and reports whether to believe it: refusals are repeated, and
+// no body of that size has passed.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

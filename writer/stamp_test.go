@@ -37,7 +37,7 @@ func TestTimestampsAreServicesLatest(t *testing.T) {
 	next(0, 1_000_020)
 	next(1_000_020, 1_000_021)
 	next(0, 1_000_021) // never below an earlier one
-	c.unsure = 1       // more answers have come
+	c.unsure = 1       // more answers have arrived
 	next(0, 1_000_021)
 	c.now += 100
 	next(0, 1_000_101)
@@ -71,7 +71,7 @@ func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 }
 
 // A row waits for time to pass, unless the clock was set back.
-func TestTimestampsOfAKeyRiseNoFasterThanTime(t *testing.T) {
+func TestTimestampsOfKeyRiseNoFasterThanTime(t *testing.T) {
 	c := &clock{now: 1_000_000}
 	s := NewStamps(c.service, time.Hour)
 	for after, want := range map[int64]time.Duration{999_999: 0, 1_000_000: time.Millisecond, 1_000_040: time.Millisecond,
@@ -94,7 +94,7 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 			stamps = append(stamps, row.Cells[0].Stamp)
 		}
 		if refuse && len(rows) == 3 {
-			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400} // which halves the request
+			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400} // so that the request is halved
 		}
 		results := ok(len(rows))
 		for i := range results {
@@ -164,7 +164,7 @@ func (f postFunc) Post(op string, body func([]byte) []byte) ([]byte, error) { re
 
 const testRun = "0abcdefghijklmn"
 
-// countedRows are n records of one row each, all with the same key.
+// countedRows returns n records with the same key.
 func countedRows(t *testing.T, n int) (rows []table.Ref) {
 	t.Helper()
 	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}},
@@ -212,7 +212,7 @@ func TestCountedRequestIsReadable(t *testing.T) {
 	}
 }
 
-// The meaning of a mark for a record whose condition failed.
+// Marks decide the outcome of a record whose condition failed.
 func TestMarksDecideOutcomes(t *testing.T) {
 	rows := countedRows(t, 10)
 	mark := func(i int, after string) string { return testRun + "." + position(rows[i]) + after }
@@ -298,7 +298,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// A refused record and one that was given up are distinguished; the latter carries more information.
+// Refused and given-up records are distinguished; a record that is both counts as given up.
 func TestGivenUpRecordIsNamed(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 3)
 	c.Rejected(rows[0], false)
@@ -310,7 +310,7 @@ func TestGivenUpRecordIsNamed(t *testing.T) {
 		"%s, want it to end with %s", got, want)
 }
 
-// An attempt that reads that many records were rejected cannot name them either, and must not hide that there are some.
+// An attempt that reads that many records were rejected cannot name them either, but must not hide that they exist.
 func TestLongMarksAreContinued(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 9)
 	o := table.Outcome{Fate: table.Again}

@@ -16,7 +16,8 @@ import (
 // tagColumnCondition opens the column condition of a row's condition.
 const tagColumnCondition = 2<<3 | 2
 
-// annotateWhen gives each row its column condition, at every attempt: a late one does not overwrite newer data either.
+// annotateWhen gives each row its column condition, at every attempt, so that a late attempt does not overwrite newer
+// data either.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
@@ -50,7 +51,7 @@ func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	return v
 }
 
-// stampOf orders a column's versions: one without a timestamp has the time of its write.
+// stampOf returns the timestamp by which a column's versions are ordered: one without has the time of its write.
 func stampOf(c *plainbuffer.Cell) int64 {
 	if !c.Stamped {
 		return math.MaxInt64
@@ -58,7 +59,8 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet decides about a row whose condition is not met. An unanswered attempt may be why: then the table has the row.
+// unmet decides about a row whose condition is not met. An unanswered attempt may be the reason: then the table has the
+// row.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -67,7 +69,8 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as its write would leave it: its newest versions, or all of a put.
+// stands reports whether the table has the row as its write would leave it: its newest versions, or for a put exactly
+// its cells.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
@@ -112,7 +115,7 @@ func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	return true, nil
 }
 
-// get reads the row with a decoded row's key.
+// get reads the stored row with a decoded row's key.
 func (w *Writer) get(decoded *plainbuffer.Decoded, versions int32) (*tablestore.GetRowResponse, error) {
 	key := new(tablestore.PrimaryKey)
 	for _, c := range decoded.Key {

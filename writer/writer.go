@@ -9,7 +9,8 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Sender sends each request once. appendBody appends to the sender's memory; the answer is valid until the next call.
+// Sender sends each request once. appendBody appends to a buffer of the sender; the answer is valid until the next
+// call.
 type Sender interface {
 	Post(operation string, appendBody func(dst []byte) []byte) (answer []byte, err error)
 }
@@ -21,11 +22,11 @@ type Reader interface {
 
 // Stats counts what a call did.
 type Stats struct {
-	Requests int // that wrote rows
-	Searched int // rows that were looked for before they were sent again
-	Found    int // of those, rows that were there, and so were not sent
+	Requests int // requests that wrote rows
+	Searched int // rows that were looked up before they were sent again
+	Found    int // of those, rows that existed and so were not sent
 
-	// AllWritten means, with Options.Brief, that every row was written; Stats then has the cost, and outcomes are not set.
+	// AllWritten, with Options.Brief, means that every row was written. Stats then has the cost, and outcomes are not set.
 	AllWritten bool
 	WriteCU    int
 }
@@ -38,9 +39,9 @@ type Writer struct {
 	mode      table.Mode
 	existence table.Existence
 
-	rows       []table.Ref // of the request that is being sent
+	rows       []table.Ref // of the request being sent
 	appendBody func([]byte) []byte
-	bytes      int // of its body
+	bytes      int // of the request's body
 	answers    []answered
 	noReading  bool // rows cannot be read back, so the run ends
 	last       refusal
@@ -49,7 +50,7 @@ type Writer struct {
 	sent    annotated
 }
 
-// New makes a writer. existence is the condition for every row.
+// New returns a Writer. existence is the condition for every row.
 func New(sender Sender, reader Reader, name string, mode table.Mode, existence table.Existence) *Writer {
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
@@ -64,8 +65,9 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 // SetTable sets the table of the next calls' rows.
 func (w *Writer) SetTable(name string) { w.table = name }
 
-// Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. repeated[i] says that an
-// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
+// Write sends the rows and sets outcomes[i] for rows[i]; all three slices have the same length. repeated[i] says that
+// an earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its
+// timestamp.
 //
 // An error means that the run cannot continue (keys, permissions, a missing table, a stop); outcomes are set.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
@@ -124,7 +126,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized is an error if all of several rows have an undocumented code, which is then not about single rows.
+// allUnrecognized is an error if all of several rows have an undocumented code, which then is not about single rows.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -160,8 +162,8 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 		return stats, err2
 	}
 	if client.TooLarge(err) && len(rows) == 1 && w.options.Size != nil && w.options.Size.refusedAlone(w.bytes) {
-		// It cannot be made smaller.
-		o.Fate, o.Code, o.MaybeApplied = table.Refused, "OTSRequestBodyTooLarge", true // nobody has signed that
+		// The request cannot be made smaller.
+		o.Fate, o.Code, o.MaybeApplied = table.Refused, "OTSRequestBodyTooLarge", true // the refusal is not authenticated
 		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 "+
 			"for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
 	}

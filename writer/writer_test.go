@@ -20,13 +20,13 @@ import (
 type result struct {
 	code  string // empty is success
 	units int
-	key   []byte // PlainBuffer bytes that are returned
+	key   []byte // PlainBuffer bytes returned
 }
 
 // fake is a service with scripted answers.
 type fake struct {
 	write    func(rows [][]byte) ([]result, error)
-	answer   func(rows [][]byte) []byte // in place of write, the bytes of the answer
+	answer   func(rows [][]byte) []byte // instead of write, the bytes of the answer
 	get      func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
 	requests int
 }
@@ -82,7 +82,7 @@ var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type:
 func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-// batch makes n rows with the keys 0 to n−1 and the other arguments of Write.
+// batch returns n rows with the keys 0 to n−1, and the other arguments of Write.
 func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.Outcome) {
 	t.Helper()
 	b, e := new(table.Block), encode.New(schema, mode, false)
@@ -107,7 +107,7 @@ func each(r result) func([][]byte) ([]result, error) {
 	return func(rows [][]byte) ([]result, error) { return slices.Repeat([]result{r}, len(rows)), nil }
 }
 
-// storedRow is a row as the service stores it.
+// storedRow returns a row as the service stores it.
 func storedRow(id int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
 	res := &tablestore.GetRowResponse{Columns: columns}
 	res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
@@ -355,7 +355,7 @@ func TestReadBackComparesTimestamps(t *testing.T) {
 	}
 }
 
-// TestRowsAreReadBackSeparately has five rows whose conditions fail, one of them different, between written rows.
+// TestRowsAreReadBackSeparately sends five rows whose conditions fail, one of them different, between written rows.
 func TestRowsAreReadBackSeparately(t *testing.T) {
 	type state struct {
 		name string

@@ -33,22 +33,22 @@ type Options struct {
 // Meter sums the time for which each word was true. It is not safe for concurrent use.
 type Meter struct {
 	o      Options
-	word   Word // since at
-	unsure bool // about it
+	word   Word // the word that is true since at
+	unsure bool // CPU may be the cause instead
 	at     time.Time
-	begun  time.Time // the window
-	used   float64   // then
+	begun  time.Time // when the window began
+	used   float64   // CPU seconds used at begun
 	spent  Spent     // of the window
-	maybe  Spent     // of that, CPU if the process has used all processors
+	maybe  Spent     // the part that counts as CPU if all processors were in use
 	total  Spent
 	now    Word
-	late   time.Duration // until a Note is due that Wants put off
+	late   time.Duration // until a Note that Wants has postponed is due
 }
 
 // NewMeter makes a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
 
-// Wants reports whether a Note is due, at the earliest every after the last. If not, Due returns how long to wait.
+// Wants reports whether a Note is due: no sooner than every after the last one. If not, Due returns how long to wait.
 func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	m.late = 0
 	if passed := now.Sub(m.at); !m.at.IsZero() && passed >= 0 && passed < every {
@@ -74,7 +74,8 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
-// Before adds time, and CPU seconds, in which the load waited for inputs before the first Note, unless below a window.
+// Before adds the time in which the load waited for inputs before the first Note, and its CPU seconds, unless shorter
+// than a window.
 func (m *Meter) Before(from, to time.Time, used float64) {
 	passed := to.Sub(from)
 	if passed < window {
@@ -145,7 +146,7 @@ func (m *Meter) cpu() float64 {
 	return m.o.Used()
 }
 
-// Now is the word that was true for most of the last window.
+// Now returns the word that was true for most of the last window.
 func (m *Meter) Now() Word {
 	if m.now == None {
 		return m.word

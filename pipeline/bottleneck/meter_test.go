@@ -13,7 +13,7 @@ import (
 
 func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
 
-func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
+func TestMeterSumsTimePerWord(t *testing.T) {
 	m := NewMeter(Options{})
 	m.Note(at(0), Reader, false)
 	conformance.Equal(t, m.Now(), Reader, "before the first window has ended")
@@ -109,7 +109,7 @@ func TestEachWindowIsReportedOnce(t *testing.T) {
 	conformance.Equal(t, sum, 7*time.Second, "sum")
 }
 
-func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
+func TestEveryWordHasNameReasonAndAdvice(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range Words() {
 		conformance.True(t, !seen[w.String()] && w.String() != "" && w.Reason() != "" && w.Advice() != "",
@@ -121,7 +121,7 @@ func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
 	conformance.True(t, Parse("") == None && Parse("nothing") == None, "a word was made of nothing")
 }
 
-func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
+func TestWaitForInputsBeforeFirstNoteCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		seconds int
@@ -145,7 +145,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 	}
 }
 
-func TestEachWordHasASectionOfThePage(t *testing.T) {
+func TestEveryWordHasTuningSection(t *testing.T) {
 	text := conformance.Try(os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))).Must(t)
 	var headings, words []string
 	_, section, _ := strings.Cut(string(text), "\n## What limits a load\n")

@@ -6,18 +6,18 @@ type Word uint8
 // The words, and the evidence for each.
 const (
 	None      Word = iota // nothing is known yet
-	Partition             // rows wait because their partitions accept no more
+	Partition             // rows wait because their partitions accept no more rows
 	Instance              // the service throttles the whole instance
-	Table                 // the table takes no more from all its partitions together, or is being made
-	Index                 // like Partition, in most partitions of a table whose secondary indexes take capacity
-	Link                  // as many requests are in flight as may be, and rows wait for their answers
+	Table                 // the table as a whole accepts no more rows, or is being created
+	Index                 // as Partition, in most partitions of a table whose secondary indexes use capacity
+	Link                  // the maximum of requests is in flight, and rows wait for their answers
 	Key                   // rows wait until an earlier row of their key is final
-	Reader                // no rows wait: the input gives no more
-	CPU                   // like Link, Reader or Disk, and the process has used all processors
-	Disk                  // rows wait for the disk: spilled ones to be read back, others for a checkpoint
+	Reader                // no rows wait: the input yields no more
+	CPU                   // as Link, Reader or Disk, while the process uses all processors
+	Disk                  // rows wait for the disk: spilled rows to be read back, others for a checkpoint
 	Ceiling               // a limit of the load's own: --max-rows-per-second, --max-wcu, --max-bytes-per-second
 	Outage                // the service does not answer, or rows wait until an unanswered attempt can no longer land
-	Source                // no rows wait: the database that they come from does not answer
+	Source                // no rows wait: the source database does not answer
 	count
 )
 
@@ -30,33 +30,33 @@ var texts = [count]struct{ name, reason, advice string }{
 	Partition: {"partition", "the table's partitions accept no more rows",
 		"give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
 	Instance: {"instance", "the service throttles the whole instance", "raise its limit, or load when others use less"},
-	Table: {"table", "the table takes no more from all its partitions together, or is being made",
-		"raise its reserved write throughput, or make it before the load"},
-	Index: {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity",
+	Table: {"table", "the table as a whole accepts no more rows, or is being created",
+		"raise its reserved write throughput, or create it before the load"},
+	Index: {"index", "each row is also written to the table's secondary indexes, which use part of its capacity",
 		"drop the indexes and create them after the load"},
-	Link: {"link", "as many requests as may be are in flight, and their answers take their time",
+	Link: {"link", "all allowed requests are in flight, and their answers are slow",
 		"raise --concurrency, or load from a machine closer to the service"},
 	Key: {"key", "rows wait for earlier rows of the same key, which are written one after the other",
 		"spread the rows over more keys; no flag makes one key faster"},
-	Reader: {"reader", "the input gives no more rows",
-		"give files that are faster to read, such as local or uncompressed ones, or several of them"},
-	CPU:  {"cpu", "this machine has no processor left", "use a machine with more processors, or with less to do"},
-	Disk: {"disk", "rows wait for this machine's disk", "raise --memory, or TMPDIR and --run-dir on a faster disk"},
-	Ceiling: {"ceiling", "a limit of the command itself holds it back",
+	Reader: {"reader", "the input does not deliver rows faster",
+		"use input that is faster to read, such as local or uncompressed files, or several files"},
+	CPU:  {"cpu", "this machine has no processor left", "use a machine with more processors or less other work"},
+	Disk: {"disk", "rows wait for this machine's disk", "raise --memory, or put TMPDIR and --run-dir on a faster disk"},
+	Ceiling: {"ceiling", "a limit set on the command line holds it back",
 		"raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
-	Outage: {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may " +
+	Outage: {"outage", "the service, or a part of it, did not answer, or requests of a killed process may " +
 		"still be applied", "wait; nothing is lost, and the load continues by itself"},
-	Source: {"source", "the database that rows come from does not answer",
-		"see what happens to it; reading continues by itself when it answers within --retry-for"},
+	Source: {"source", "the source database does not answer",
+		"check the database; reading continues by itself if it answers within --retry-for"},
 }
 
-// String is the word as reports, metrics and docs/tuning.md spell it.
+// String returns the word as reports, metrics and docs/tuning.md spell it.
 func (w Word) String() string { return texts[w].name }
 
 // Reason describes the limit in half a sentence.
 func (w Word) Reason() string { return texts[w].reason }
 
-// Advice says in half a sentence what to do about it.
+// Advice tells in half a sentence how to remove the limit.
 func (w Word) Advice() string { return texts[w].advice }
 
 // Parse returns the word with a name, or None.

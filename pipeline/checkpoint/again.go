@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mark is a number that no record has; it stands for a source that was read to its end.
+// mark returns a position that no record has; it stands for a source that was read to its end.
 func mark(source int) Position { return At(source+1, 0) - 1 }
 
 // AddEnd notes that a source was read to its end.
@@ -17,7 +17,7 @@ func (s Set) AddWhole(source int) Set { return s.Add(At(source, 0), At(source+1,
 // Ended reports whether AddEnd has noted that a source was read to its end.
 func (s Set) Ended(source int) bool { return s.Has(mark(source)) }
 
-// Numbered returns how many record numbers a source has used that was read in order, including earlier attempts.
+// Numbered returns how many record numbers a source read in order has used, including those of earlier attempts.
 func (s Set) Numbered(source int) int64 {
 	from := At(source, 0)
 	if i := s.after(from); i < len(s) && s[i].From <= from {
@@ -46,10 +46,11 @@ func (s *State) FirstOpens() map[int]int64 {
 }
 
 // ReadAgain makes the snapshot the base of an attempt that reads live sources. Records read again may have changed and
-// get new numbers, above all used before: the attempt reads from each source's Start, before which all is final.
+// get new numbers, above all earlier ones. The attempt reads from each source's Start, before which all records are
+// final.
 //
 // It returns how many counted records are read again, including unfinished ones. Numbers given to records after the
-// snapshot may be used again: what the run keeps of such records is cut off with the files.
+// snapshot may be used again, because the run's files are cut back to the snapshot.
 func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	starts := map[int]Start{}
 	for _, from := range s.Starts {
@@ -58,7 +59,7 @@ func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	var read Set
 	s.Starts = nil
 	for source := range sources {
-		if s.Complete(source, false) { // others may have numbers of earlier attempts
+		if s.Complete(source, false) { // other sources may have numbers of earlier attempts
 			read = read.AddWhole(source)
 			continue
 		}

@@ -18,7 +18,8 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write keeps the last snapshot as the previous one, which Read takes after a crash between the two renames.
+// Write writes a snapshot. It keeps the last one as the previous one, which Read takes after a crash between the
+// renames.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {
@@ -28,7 +29,7 @@ func Write(dir string, encoded []byte) error {
 }
 
 // Read returns the newest whole snapshot of a run folder, or fs.ErrNotExist. If the newest is damaged it returns the
-// previous one with Older set; then every unfinished record may have been sent: its allowances had expired.
+// previous one with Older set; then every unfinished record may have been sent, because its allowances have expired.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {

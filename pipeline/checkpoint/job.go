@@ -16,12 +16,12 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Job identifies the load of a run in its folder. Its many fields are the JSON's.
+// Job identifies the load of a run in its folder. Its fields are those of the JSON.
 type Job struct {
 	Identity string          `json:"identity"`      // of the run: the same for the same target, table and inputs
-	Run      string          `json:"run,omitempty"` // its name in the marks of its rows
+	Run      string          `json:"run,omitempty"` // name of the run in the marks of its rows
 	Details  []progress.Fact `json:"details"`
-	Args     []string        `json:"args,omitempty"` // after the program's name
+	Args     []string        `json:"args,omitempty"` // arguments after the program's name
 	// Request is the original command, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
@@ -37,14 +37,14 @@ type Job struct {
 	Division string `json:"division,omitempty"`
 	// Order is the SHA-256 of OrderFile, empty if the inputs are read in their own order.
 	Order string `json:"order,omitempty"`
-	// Chosen are the inputs that the first attempt chose among those its arguments match; nil means all.
+	// Chosen are the inputs that the first attempt chose among those that its arguments match; nil means all.
 	Chosen []string `json:"chosen,omitempty"`
 	// Indexes are added after the rows to a table that the run creates.
 	Indexes      []table.Index `json:"indexes,omitempty"`
 	IndexesFirst bool          `json:"indexes_first,omitempty"`
 	// PolicyNow is the time from which a policy counts the ages of tables.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
-	// ReplacedBy is the run that has started this one over; this one is then not resumed.
+	// ReplacedBy is the run that started this one over; this one is then not resumed.
 	ReplacedBy string   `json:"replaced_by,omitempty"`
 	Retried    []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
@@ -80,7 +80,7 @@ func ReadJobOf(dir, identity string) (*Job, error) {
 	return j, nil
 }
 
-// readJob stops reading a file that does not contain holds.
+// readJob reads a job, but returns nil for a file that does not contain holds.
 func readJob(dir, holds string) (*Job, error) {
 	name := filepath.Join(dir, JobFile)
 	text, err := os.ReadFile(name)
@@ -100,7 +100,8 @@ func readJob(dir, holds string) (*Job, error) {
 // DivisionFile is the file of a run folder with the division of the input into parts, in the form of its source.Origin.
 const DivisionFile = "division.bin"
 
-// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. Nil keeps none.
+// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. A nil division is
+// not kept.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""
@@ -139,31 +140,33 @@ func sumOf(division []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
-// order, a file of the other name replaces it: the job has the valid one's sum, and a kill leaves it whole.
+// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more inputs are
+// read out of order, a file with the other name replaces it. The job has the sum of the valid one, which survives a
+// kill.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"
 )
 
-// orderDetail makes versions that do not know the file refuse to resume the run: they would read in another order.
+// orderDetail makes versions that do not know the file refuse to resume the run, because they would read in another
+// order.
 var orderDetail = progress.Fact{Name: "the order of reading", Value: "by a schedule"}
 
-// KeepOrder writes the order of reading to the run folder, and then the job with its sum.
+// KeepOrder writes the reading order to the run folder, and then the job with its sum.
 func (j *Job) KeepOrder(dir string, order []byte) error {
 	name := OrderFile
 	if j.isOrder(dir, name) {
 		name = otherOrderFile
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(dir, name), atomicfile.Options{Perm: 0o600}, order); err != nil {
-		return fmt.Errorf("keep the order of reading: %w", err)
+		return fmt.Errorf("keep the reading order: %w", err)
 	}
 	j.Order = sumOf(order)
 	j.Details = j.WithOrder(j.Details)
 	return j.Write(dir)
 }
 
-// WithOrder adds the order of reading to the details, if the job has one.
+// WithOrder adds the reading order to the details, if the job has one.
 func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	if j.Order == "" {
 		return details
@@ -171,7 +174,7 @@ func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	return append(details[:len(details):len(details)], orderDetail)
 }
 
-// ReadOrder reads the order of reading of a run, nil if it has none. It fails if the file has changed.
+// ReadOrder reads the reading order of a run, nil if it has none. It fails if the file has changed.
 func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if j.Order == "" {
 		return nil, nil
@@ -179,10 +182,10 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if order, err := os.ReadFile(filepath.Join(dir, otherOrderFile)); err == nil && sumOf(order) == j.Order {
 		return order, nil
 	}
-	return readKept("the order of reading", filepath.Join(dir, OrderFile), j.Order)
+	return readKept("the reading order", filepath.Join(dir, OrderFile), j.Order)
 }
 
-// isOrder reports whether a file is the valid order of reading.
+// isOrder reports whether a file is the valid reading order.
 func (j *Job) isOrder(dir, name string) bool {
 	order, err := os.ReadFile(filepath.Join(dir, name))
 	return err == nil && j.Order != "" && sumOf(order) == j.Order

@@ -42,7 +42,7 @@ func (s Set) Next(p Position) (Position, bool) {
 	return max(p, s[i].From), true
 }
 
-// Count returns how many positions of the interval are in the set. The interval lies in one source.
+// Count returns how many positions of the interval are in the set. The interval must lie in one source.
 func (s Set) Count(from, to Position) (n int64) {
 	for i := s.after(from); i < len(s) && s[i].From < to; i++ {
 		n += int64(min(to, s[i].To) - max(from, s[i].From))
@@ -72,7 +72,7 @@ func (s Set) Add(from, to Position) Set {
 	return slices.Replace(s, first, last, Interval{from, to})
 }
 
-// Of makes a set of intervals in any order, which may overlap. It uses their memory.
+// Of returns the set of the given intervals, which may overlap and be in any order. It reuses their memory.
 func Of(all []Interval) Set {
 	slices.SortFunc(all, func(a, b Interval) int { return cmp.Compare(a.From, b.From) })
 	s := Set(all[:0])
@@ -88,12 +88,12 @@ func Of(all []Interval) Set {
 	return s
 }
 
-// OfPositions makes a set of single positions in any order. It uses their memory to sort them.
+// OfPositions returns the set of the given positions, in any order. It sorts them in place.
 func OfPositions(all []Position) (s Set) {
 	slices.Sort(all)
 	for _, p := range all {
 		switch n := len(s) - 1; {
-		case n >= 0 && p < s[n].To: // twice
+		case n >= 0 && p < s[n].To: // repeated
 		case n >= 0 && p == s[n].To:
 			s[n].To++
 		default:

@@ -12,13 +12,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Snapshot is a load at one moment.
+// Snapshot is the state of a load at one moment.
 type Snapshot struct {
 	About
 	State
 }
 
-// About is the part of a snapshot besides the final records. Its many fields are the JSON at the file's beginning.
+// About is the part of a snapshot besides the final records. Its fields are those of the JSON at the beginning of the
+// file.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
@@ -31,14 +32,16 @@ type About struct {
 	Settle time.Duration `json:"settle"`
 	// Uptime is Time by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is how long after Time a request may still be applied to a key with no row out: nothing may be sent before.
+	// HoldFor is how long after Time a request may still be applied to a key with no row out. Nothing may be sent until
+	// then.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
-	// Tables holds each table's creation time, in µs of the service's clock: a later table of that name lacks the rows.
+	// Tables holds each table's creation time, in µs of the service's clock: a later table of the same name lacks the
+	// rows.
 	Tables map[string]int64 `json:"tables,omitempty"`
 
 	Counters map[string]int64 `json:"counters"`
-	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
+	Files    map[string]int64 `json:"files"` // valid bytes of the run folder's files
 	// Sums are the CRC-32C sums of the valid parts of the run folder's reject files.
 	Sums   map[string]uint32 `json:"sums,omitempty"`
 	Starts []Start           `json:"starts,omitempty"`
@@ -51,17 +54,17 @@ type About struct {
 	// Bad are the inputs that were set aside.
 	Bad []BadInput `json:"bad,omitempty"`
 
-	Older bool `json:"-"` // a newer one is damaged: see Read
+	Older bool `json:"-"` // a newer snapshot is damaged: see Read
 }
 
 // BadInput is an input that was set aside for its content: the same bytes cannot be loaded as requested.
 type BadInput struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
-	Read   int64  `json:"read"`             // records
-	Nights int    `json:"nights,omitempty"` // on which this content was set aside
-	Held   bool   `json:"held,omitempty"`   // until its content changes
-	Sent   bool   `json:"sent,omitempty"`   // its rows that may not be sent twice may be in the table
+	Read   int64  `json:"read"`             // records read
+	Nights int    `json:"nights,omitempty"` // number of nightly loads that set this content aside
+	Held   bool   `json:"held,omitempty"`   // set aside until its content changes
+	Sent   bool   `json:"sent,omitempty"`   // rows of it that may not be sent twice may be in the table
 	Source int    `json:"source"`           // its ordinal; -1 if it was not opened
 	// Rejected counts the records of an input that is held because it has more rejects than the limit allows.
 	Rejected int64 `json:"rejected,omitempty"`
@@ -73,8 +76,8 @@ type Start struct {
 	Record int64 `json:"record"` // records before it
 	Line   int64 `json:"line"`   // lines before it
 	Offset int64 `json:"offset"` // bytes of the decompressed text before it
-	Bytes  int64 `json:"bytes"`  // of all inputs, read before it
-	// Key is the place if places are keys.
+	Bytes  int64 `json:"bytes"`  // bytes of all inputs read before it
+	// Key is the place, if places are keys.
 	Key []byte `json:"key,omitempty"`
 }
 
@@ -89,16 +92,17 @@ type Moment struct {
 type Chain struct {
 	Source int      `json:"source"`
 	Every  int64    `json:"every"` // bytes between sums
-	Sums   []uint64 `json:"sums"`  // of all bytes before each multiple of Every, from 1 on
+	Sums   []uint64 `json:"sums"`  // of all bytes before each positive multiple of Every
 }
 
 // A file is magic, version, a zstd frame's length and CRC-32C, and the frame: the length of About's JSON, the JSON and
-// the sets. Numbers are varints, positions distances, keys the length shared with the previous one and the rest.
+// the sets. Numbers are varints, positions are stored as distances, and keys as the length of the prefix shared with
+// the previous key and the rest.
 const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1
 	headBytes  = len(magic) + 1 + 4 + 4
-	maxUnpacks = 256 << 20 // limit for a damaged file that states more
+	maxUnpacks = 256 << 20 // limit, as a damaged file may state more
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -154,13 +158,13 @@ func appendSet(dst []byte, s Set) []byte {
 // errDamaged means that a file was not written to its end or was changed.
 var errDamaged = errors.New("the file is cut short or damaged")
 
-// Decode reads a file that Encode made.
+// Decode reads a file written by Encode.
 func Decode(file []byte) (*Snapshot, error) {
 	if len(file) < headBytes || string(file[:len(magic)]) != magic {
 		return nil, errDamaged
 	}
 	if v := file[len(magic)]; v != version {
-		return nil, fmt.Errorf("the file has version %d, this tsimport knows version %d", v, version)
+		return nil, fmt.Errorf("the file has version %d, but this tsimport reads version %d", v, version)
 	}
 	packed := file[headBytes:]
 	if uint64(len(packed)) != uint64(binary.LittleEndian.Uint32(file[len(magic)+1:])) ||

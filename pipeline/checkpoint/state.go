@@ -10,8 +10,8 @@ import (
 
 // State says which records are final: read, not waiting and not out.
 //
-// It is exact. A mark for each of a job's fixed slices would not be: after a split, rows queue in their parent's order,
-// and the mark could name only the earliest; counted rows after it would not be final.
+// It is exact, unlike one mark for each of a job's fixed slices: after a split, rows queue in their parent's order, and
+// a mark could name only the earliest one, so counted rows after it would not be final.
 type State struct {
 	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set
@@ -21,9 +21,9 @@ type State struct {
 	Out Set
 }
 
-// Piece holds what waits in a range of keys.
+// Piece holds the waiting records of a range of keys.
 type Piece struct {
-	Lower   []byte // encoding of its first key, nil in the first piece; it ends where the next one begins
+	Lower   []byte // encoding of its first key, nil in the first piece; it ends where the next piece begins
 	Waiting Set    // records with a key of the piece that are queued or were left over by an earlier attempt
 	// Allowance is how many of the piece's first unfinished rows in source order may be sent until the next state.
 	Allowance int64
@@ -46,7 +46,7 @@ func (s *State) pieceOf(key []byte) int {
 	return sort.Search(len(s.Pieces), func(i int) bool { return bytes.Compare(s.Pieces[i].Lower, key) > 0 }) - 1
 }
 
-// Final reports whether a record is final. Invalid records have no key: ask Replay.Counted.
+// Final reports whether a record is final. Invalid records have no key: use Replay.Counted.
 func (s *State) Final(p Position, key []byte) bool {
 	if !s.Read.Has(p) || s.Out.Has(p) {
 		return false
@@ -55,7 +55,7 @@ func (s *State) Final(p Position, key []byte) bool {
 	return i < 0 || !s.Pieces[i].Waiting.Has(p)
 }
 
-// firstOpen returns the first position from p on that was read and is not final.
+// firstOpen returns the first position, p or later, that was read and is not final.
 func (s *State) firstOpen(p Position) (first Position, ok bool) {
 	first, ok = s.Out.Next(p)
 	for i := range s.Pieces {
@@ -69,7 +69,7 @@ func (s *State) firstOpen(p Position) (first Position, ok bool) {
 // Open returns the first position that is not final, if sources are read in order.
 func (s *State) Open() Position { return s.OpenBefore(s.Read.End()) }
 
-// OpenBefore returns the first position that was read and is not final, or unread if that comes first.
+// OpenBefore returns the first position that was read and is not final, or unread if that precedes it.
 func (s *State) OpenBefore(unread Position) Position {
 	if p, ok := s.firstOpen(0); ok {
 		return min(p, unread)
@@ -77,7 +77,8 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// Complete reports whether a source read in order has ended and is final. Read in turn, one with a successor was.
+// Complete reports whether a source read in order has ended and is final. If sources are read in turn, a source has
+// ended when a later one has records.
 func (s *State) Complete(source int, ordered bool) bool {
 	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
@@ -86,7 +87,7 @@ func (s *State) Complete(source int, ordered bool) bool {
 	return !ok || p >= At(source+1, 0)
 }
 
-// Done reports whether nothing is left of base, the attempt's first state: no record read by then waits or is out.
+// Done reports whether nothing remains of base, the attempt's first state: no record read by then waits or is out.
 func (s *State) Done(base *State) bool {
 	if len(Intersect(s.Out, base.Read)) > 0 {
 		return false
@@ -100,7 +101,7 @@ func Tile(lanes []LaneRange, queued []Queued) []Piece {
 		keys table.KeyRange
 		set  Set
 	}
-	// Parts with the same keys are grouped first: there are many if rows leave in no order.
+	// Parts with the same keys are grouped first: there are many if rows are unordered.
 	var groups []group
 	slices.SortStableFunc(queued, func(a, b Queued) int { return compareRanges(a.Keys, b.Keys) })
 	for from := 0; from < len(queued); {
@@ -158,7 +159,7 @@ func compareRanges(a, b table.KeyRange) int {
 	return bytes.Compare(a.Upper, b.Upper)
 }
 
-// piecesFrom makes a piece from every bound on, and one before all of them.
+// piecesFrom returns a piece that begins at each bound, and one before all of them.
 func piecesFrom(bounds [][]byte) []Piece {
 	slices.SortFunc(bounds, bytes.Compare)
 	bounds = slices.CompactFunc(bounds, bytes.Equal)
@@ -171,7 +172,7 @@ func piecesFrom(bounds [][]byte) []Piece {
 	return pieces
 }
 
-// join merges equal neighbours. Pieces with an allowance stay apart: each may send that many.
+// join merges equal neighbours. Pieces with an allowance remain apart: each may send that many rows.
 func join(pieces []Piece) []Piece {
 	return slices.CompactFunc(pieces, func(a, b Piece) bool {
 		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)
@@ -179,7 +180,8 @@ func join(pieces []Piece) []Piece {
 }
 
 // Continue turns an attempt's pieces into the job's. base is its first state, again what it has read. Records waiting
-// in base wait until read again; final ones stay final. Allowances of base still hold: their rows may be applied.
+// in base wait until they are read again; final ones remain final. Allowances of base remain valid, because their rows
+// may still be applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

@@ -116,7 +116,7 @@ func waits(all []Queued, p Position, key byte) bool {
 	return false
 }
 
-func TestAdjacentPiecesDescribeTheQueues(t *testing.T) {
+func TestTiledPiecesDescribeQueues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		read, readSet := drawSet(t, "read")
 		out, outSet := drawSet(t, "out")
@@ -145,7 +145,7 @@ func TestAdjacentPiecesDescribeTheQueues(t *testing.T) {
 	})
 }
 
-func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
+func TestAttemptContinuesPreviousState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		oldRead, oldSet := drawSet(t, "old read")
 		oldQueued := drawQueued(t, "old queued", oldRead)
@@ -166,7 +166,7 @@ func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 	})
 }
 
-func TestNeighboursKeepTheirAllowances(t *testing.T) {
+func TestPiecesWithAllowancesAreNotJoined(t *testing.T) {
 	lanes := []LaneRange{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
 	pieces := Tile(lanes, nil)
 	conformance.Equal(t, len(pieces), 3, "pieces, want one for each lane with an allowance and one for the others")
@@ -193,7 +193,7 @@ func TestSuspectsAreRowsOutAndFirstOfEachPiece(t *testing.T) {
 	conformance.True(t, suspect, "without an order a row that was not known may have been sent, and is not suspect")
 }
 
-func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
+func TestSourceIsCompleteOnceLaterOneHasBegun(t *testing.T) {
 	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}},
 		Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
 	for source, want := range []bool{true, false, false, false} {
@@ -206,7 +206,8 @@ func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated is a job of 100,000,000 rows: each tenth lane is slow and spilled, and 256 workers have full requests.
+// simulated returns the snapshot of a job of 100,000,000 rows: every tenth lane is slow and spilled, and 256 workers
+// have full requests.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows},
@@ -216,7 +217,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 		s.Read = nil
 		for from := Position(0); from < rows; from += 48_000 {
 			if rnd.IntN(4) > 0 {
-				s.Read = s.Read.Add(from, from+24_000) // splits that were read, in no order
+				s.Read = s.Read.Add(from, from+24_000) // splits read, in any order
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 			queued = append(queued, Queued{keys, Interval{rows - behind, rows}})
 			continue
 		}
-		// Waiting records without an order: all later splits, and the rest of the current ones.
+		// If unordered, all later splits wait, and the rest of the current ones.
 		for n, i := range s.Read {
 			if i.From > rows-behind || n%16 == l%16 {
 				from := i.From
@@ -251,7 +252,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	var out []Position
 	for range 256 {
 		at := Position(rnd.IntN(rows - 1_000_000))
-		for range 400 { // rows of a lane stand about so far apart
+		for range 400 { // the approximate distance between rows of a lane
 			out = append(out, at)
 			at += Position(1 + rnd.IntN(2*lanes))
 		}
@@ -260,7 +261,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	return s
 }
 
-func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
+func TestCheckpointOf100MillionRowsIsSmall(t *testing.T) {
 	for _, lanes := range []int{1, 32, 256, 1024} {
 		for _, ordered := range []bool{true, false} {
 			file := conformance.Try(simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered).Encode()).Must(t)
@@ -283,7 +284,7 @@ func sample(read Position) *Snapshot {
 	}
 }
 
-func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)),
 		40, false)} {
 		file := conformance.Try(s.Encode()).Must(t)
@@ -291,7 +292,7 @@ func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
-func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
+func TestDamagedCheckpointIsDetected(t *testing.T) {
 	file := conformance.Try(sample(10).Encode()).Must(t)
 	for i := range file {
 		bad := bytes.Clone(file)
@@ -329,7 +330,7 @@ func TestPreviousCheckpointReplacesTornOne(t *testing.T) {
 	conformance.True(t, err == nil && !Exists(dir), "remove: %v", err)
 }
 
-// Rows were sent after the newest checkpoint under its allowances, which are lost.
+// Rows were sent after the newest checkpoint under its allowances, and the allowances are lost with it.
 func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
@@ -357,7 +358,7 @@ func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 	conformance.Equal(t, suspects(), 35, "records that may have been sent, with the newest torn")
 }
 
-func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
+func TestUnwritableCheckpointIsAnError(t *testing.T) {
 	conformance.Refused(t, Write(filepath.Join(t.TempDir(), "none"), []byte("x")), "", "written into a missing folder")
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755))
@@ -366,7 +367,7 @@ func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
 	conformance.Refused(t, Remove(dir), "", "a folder that is not empty was removed")
 }
 
-func TestAJobSurvivesTheRoundTrip(t *testing.T) {
+func TestJobRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}},
 		Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
@@ -405,7 +406,7 @@ func FuzzDecodeRaw(f *testing.F) {
 	})
 }
 
-func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
+func TestDivisionRoundTrip(t *testing.T) {
 	dir, j := t.TempDir(), new(Job)
 	d, err := j.ReadDivision(dir)
 	conformance.True(t, d == nil && err == nil, "without one: %q, %v", d, err)
@@ -431,7 +432,7 @@ func TestReadingOrderIsRestoredOrRefused(t *testing.T) {
 	kept := conformance.Try(ReadJob(dir)).Must(t)
 	order, err = kept.ReadOrder(dir)
 	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
-	// More is read out of order: a kill before the job records that leaves the valid order.
+	// More inputs are read out of order: a kill before the job records that leaves the valid order intact.
 	next := *kept
 	must(t, next.KeepOrder(dir, []byte("another order")))
 	order, err = kept.ReadOrder(dir)

@@ -2,7 +2,8 @@ package checkpoint
 
 import "time"
 
-// Uptime is a moment by a clock that counts from the machine's boot. Wall clocks of two processes cannot be compared.
+// Uptime is a moment by a clock that counts from the machine's boot, because wall clocks of two processes cannot be
+// compared.
 type Uptime struct {
 	Boot string        `json:"boot,omitempty"` // identifies machine and boot; empty means unknown
 	Up   time.Duration `json:"up,omitempty"`

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads how long the machine is up, including sleep, in its boot and time namespace; no one sets it.
+// readUptime reads how long the machine has been up, including sleep, with its boot and time namespace. No one sets
+// this clock.
 func readUptime() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -18,7 +19,7 @@ func readUptime() Uptime {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
 		return Uptime{}
 	}
-	space, _ := os.Readlink("/proc/self/ns/time") // old kernels have one
+	space, _ := os.Readlink("/proc/self/ns/time") // old kernels have only one
 	host, err := os.Hostname()
 	if err != nil {
 		return Uptime{}

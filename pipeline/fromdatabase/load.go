@@ -21,10 +21,10 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Config returns how the database of a request is read, nil if the request names none.
+// Config returns the configuration for reading the database of a request, nil if the request names none.
 func Config(r *options.Command) (*sqltable.Config, error) {
 	target := suggest.Arg(cmp.Or(r.Table, "TARGET"))
-	for _, o := range options.OfCommand("copy") { // the same command as a copy
+	for _, o := range options.OfCommand("copy") { // the options that the command has as a copy
 		if r.IsSet(o.Name) && o.Name != "table" && o.Name != "create" && !o.Kind.Repeated() && o.Kind != options.List {
 			target += fmt.Sprintf(" --%s=%s", o.Name, suggest.Arg(fmt.Sprint(o.Value(r))))
 		}
@@ -48,7 +48,7 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	}
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, plan.Usagef("--%s: it is for text inputs, and the values of a database have types; leave it out", o.Name)
+			return nil, plan.Usagef("--%s applies to text inputs, and the values of a database have types; leave it out", o.Name)
 		}
 	}
 	cfg, err := open.Config(r.From[0], r.Query)
@@ -70,7 +70,7 @@ type Load struct {
 	say    words.Say
 }
 
-// Of returns the load of the database that a request names, nil if it names none. say gets notes for the user.
+// Of returns the load of the database that a request names, nil if it names none. say receives notes for the user.
 func Of(r *options.Command, say words.Say) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
@@ -91,11 +91,12 @@ func (l *Load) Share(with *sqltable.Moments) {
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
-// Begin gives columns the database's types, and a new table its primary key. missing: its store does not exist yet.
+// Begin gives columns the database's types, and a new table its primary key. missing means that the store does not
+// exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {
-		return nil // the load says so
+		return nil // the load reports it
 	}
 	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
 		return plan.Usagef("%v; give another with --table", err)
@@ -168,7 +169,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 	}
 }
 
-// Compared makes the load the reference that its table is compared with.
+// Compared makes the load the reference for a comparison with its table.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	l.Origin.HangUp() // a plan has opened it
 	read := l.read

@@ -19,7 +19,7 @@ type Aside struct {
 // asides are the sources that are set aside.
 type asides struct {
 	ask      func(s *plan.Source, err error) bool
-	ordinals sync.Map     // as keys
+	ordinals sync.Map     // the ordinals, as keys
 	stopped  *plan.Source // the source at which reading in order stopped, or nil; owned by the reader
 }
 
@@ -28,11 +28,11 @@ func (a *asides) has(source int) bool {
 	return is
 }
 
-// OnFault sets the function that is asked when a source cannot be read further. If the source is at fault, what was
-// handed over stays and the next source is read; without it every fault ends reading. Call it before Run.
+// OnFault sets a function that reports whether a source that cannot be read further is at fault. If so, the records
+// handed over remain and the next source is read; without the function every fault ends reading. Call it before Run.
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
-// SetAside stops reading a source. What was read is still handed over. Any goroutine may call it.
+// SetAside stops reading a source. Records already read are still handed over. Any goroutine may call it.
 func (f *Flow) SetAside(source int) { f.aside.ordinals.Store(source, nil) }
 
 // fails ends reading with the error of a job, or sets its source aside.
@@ -44,7 +44,7 @@ func (f *Flow) fails(ctx context.Context, j *job, err error) (complete, failed b
 	return send(ctx, f.splits, Handed{Err: err}), true
 }
 
-// setsAside sets the source of a job aside, if the fault is one of its content.
+// setsAside sets the source of a job aside if its content is at fault.
 func (f *Flow) setsAside(ctx context.Context, j *job, err error) bool {
 	if f.aside.ask == nil || ctx.Err() != nil || !f.aside.ask(j.source, err) {
 		return false
@@ -71,8 +71,8 @@ func passOver(ctx context.Context, j *job, r *byteBudget) bool {
 	}
 }
 
-// afterAside returns how many sources were done when reading in order stopped at one that is set aside, and releases
-// the others, some of which were read ahead. It returns 0 if reading has not stopped.
+// afterAside returns the number of sources up to the one set aside at which reading in order stopped, and releases that
+// one and the later ones, some of which were read ahead. It returns 0 if reading has not stopped.
 func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	n = slices.Index(sources, f.aside.stopped) + 1
 	if f.aside.stopped = nil; n == 0 {

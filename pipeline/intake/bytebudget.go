@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// byteBudget bounds the bytes between input and hand-over. Pieces take room in order, splits return it at hand-over, so
-// nothing waits in a circle. A record longer than the pieces in progress is set aside; one piece always fits.
+// byteBudget bounds the bytes between input and hand-over. Pieces take room in order and splits return it at hand-over,
+// so there is no deadlock. If only pieces that wait for the end of their record hold room, one more always fits.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64
@@ -53,7 +53,7 @@ func (r *byteBudget) try(n int64) bool {
 // add takes n more bytes without waiting, because they exist already. A negative n returns bytes.
 func (r *byteBudget) add(n int64) { r.change(n, 0) }
 
-// setAside changes by n the bytes that wait for the end of their record.
+// setAside adds n to the bytes of pieces that wait for the end of their record.
 func (r *byteBudget) setAside(n int64) { r.change(0, n) }
 
 func (r *byteBudget) change(held, aside int64) {

@@ -14,22 +14,22 @@ import (
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by the names in the records
-	places  []*cellName          // of the previous record's cells: the next record mostly has the same names
+	places  []*cellName          // of the previous record's cells: the next record usually has the same names
 	renamed map[string]*renamed  // by the names that --rename gives
-	record  int                  // number of the record, to find columns that become one
+	record  int                  // number of the record, to detect columns renamed to the same name
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
-	left    bool                    // the last record has cells that its row does not
+	left    bool                    // the last record has cells that its row lacks
 	window  func() (from, to int64) // cells before from are left out; nil leaves none out
 	gone    int64                   // a row with only cells older by this much is left to the writer; negative means none
-	expired int                     // such cells of the last record
+	expired int                     // cells of the last record left out as too old
 }
 
 // cellName is how cells of one name are treated.
 type cellName struct {
 	column table.Column
-	name   *encode.Name  // nil: left out
-	why    *table.Reason // or their record is refused
+	name   *encode.Name  // nil means that the cells are left out
+	why    *table.Reason // if set, records with such cells are refused
 	from   string        // the name in records
 	to     *renamed      // nil unless several names may become one
 }
@@ -37,16 +37,17 @@ type cellName struct {
 // renamed is a name that --rename gives to a column; a record may have a column of that name too.
 type renamed struct {
 	name   *encode.Name
-	from   string // the column that has become it
-	record int    // in this record
+	from   string // the column renamed to it
+	record int    // the record in which it was
 }
 
-// become notes that a record has a column named n; a second one is refused, as its cells would become versions.
+// become notes that a record has a column that is written as n. A second one is refused, as its cells would become
+// versions.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {
 		return &table.Reason{Column: n.column.Name, Code: table.CodeSameCell,
-			Message: fmt.Sprintf("--rename makes the columns %s and %s of the record one; use another name, or --exclude",
+			Message: fmt.Sprintf("--rename gives the record's columns %s and %s one name; use another name, or --exclude",
 				to.from, n.from)}
 	}
 	to.record, to.from = c.record, n.from
@@ -83,7 +84,7 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	c.record++
 	if len(c.names) > maxCellNames {
 		c.places = c.places[:0]
-		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
+		clear(c.names) // only between records: the encoder distinguishes columns by the pointers
 	}
 	version := int64(-1)
 	if v.versioned {
@@ -136,7 +137,7 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	return c.made, nil
 }
 
-// allBefore reports whether all of a record's cells are older than a time in milliseconds.
+// allBefore reports whether all of a record's cells are older than ms, in milliseconds.
 func (c *cells) allBefore(of []record.Cell, ms int64) bool {
 	return !slices.ContainsFunc(of, func(cell record.Cell) bool {
 		_, loaded := c.plan.Cell(string(cell.Name))

@@ -1,5 +1,5 @@
-// Package intake brings the inputs to the lanes. A Plan and a partition map come in; Flow.Splits delivers parsed splits
+// Package intake brings the inputs to the lanes. Given a Plan and a partition map, Flow.Splits delivers parsed splits
 // with their encoded rows in blocks by lane and their rejects, in source order or that of a schedule, which keeps each
-// key's order. Every record is in exactly one split. Records before an unreadable part come first, and Splits closes
+// key's order. Every record is in exactly one split. Records before an unreadable part are delivered, and Splits closes
 // only after everything was handed out. It knows no batches, rates or network.
 package intake

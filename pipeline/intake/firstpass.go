@@ -23,9 +23,9 @@ import (
 // Sizes of sections.
 const (
 	// sectionRows is the average number of rows in a section. The service splits a partition in the middle of the keys
-	// received so far: many small sections show it that middle, few large ones do not and the parts come out uneven.
+	// received so far: many small sections reveal that middle; with few large ones the parts are uneven.
 	sectionRows = 20
-	// A section of records that never were text has up to pagedRows times the rows, at most 1/pagedShare of its split.
+	// A section of binary records has up to pagedRows times as many rows, but at most 1/pagedShare of its split.
 	pagedRows  = 100
 	pagedShare = 32
 	// tellingSections is the number of sections that decide whether a schedule is worthwhile.
@@ -39,7 +39,7 @@ var errFileOrder = errors.New("the sources are read in their own order")
 
 // pass configures a first pass.
 type pass struct {
-	decided bool  // whether it is worthwhile is not asked again
+	decided bool  // the schedule is known to be worthwhile
 	head    int64 // records of the first source that were handed over
 }
 
@@ -116,7 +116,7 @@ func numberTables(p *plan.Plan) tableNumbers {
 	return tableNumbers{}
 }
 
-// of returns the number of the table of a section's keys, the first if there are several.
+// of returns the number of the table of a section's keys, or of the first one if there are several.
 func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	if t == nil || len(keys) == 0 {
 		return 0
@@ -191,7 +191,7 @@ func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records
 	}
 }
 
-// add adds a section. It returns false for one that was partly handed over: the ends of splits have changed.
+// add adds a section. It returns false if the section was partly handed over, because the ends of splits have changed.
 func (c *collector) add(s readorder.Section) bool {
 	switch head := c.pass.head; {
 	case s.Source != c.first || s.Record >= head:
@@ -199,17 +199,18 @@ func (c *collector) add(s readorder.Section) bool {
 	case s.Record+s.Records > head:
 		return false
 	default:
-		s.Keys = nil // it comes first in any case
+		s.Keys = nil // it is read first in any case
 		c.head.Add(s)
 	}
 	return true
 }
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order. If most share keys, the
-// input is already shuffled or nothing can move. Short sections say nothing: a few keys seldom meet others.
+// input is already shuffled or nothing can move. Short sections do not count: their few keys seldom overlap with
+// others.
 func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
 
-// moved returns the share of telling sections that a schedule moves.
+// moved returns the share of sections, except short ones, that a schedule moves.
 func moved(sections []readorder.Section) float64 {
 	records := int64(0)
 	for i := range sections {
@@ -234,7 +235,8 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf is the average number of rows in a section of a small input and of this one, and whether all are alike.
+// rowsOf is the average number of rows in a section of a small input and of this one, and whether all have the same
+// length.
 type rowsOf struct {
 	small, these int
 	even         bool
@@ -250,7 +252,7 @@ func (r rowsOf) of() (short, long int) {
 
 // probe is the first look at a first pass's sources, taken for all by the worker with the first split.
 type probe struct {
-	decided  bool // without a look
+	decided  bool // decided without looking
 	begun    atomic.Bool
 	done     chan struct{}
 	shuffled bool
@@ -272,7 +274,7 @@ func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe
 	}
 	sp, err := p.forKeys(j.source)
 	if err != nil {
-		return false // as findSections will find
+		return false // findSections will report the error
 	}
 	head := j.split
 	head.Data = head.Data[:end:end]
@@ -304,7 +306,7 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 		return nil, errFileOrder // a record too long to hold
 	}
 	if split.Data == nil {
-		// Reading a section of a page decodes all of the page before it.
+		// Reading a section decodes everything before it in its page.
 		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
 		rows.these = max(rows.these, rows.small)
 	}
@@ -320,20 +322,20 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 	return m.made, nil
 }
 
-// sectionMaker cuts one split into sections, short and long in turn. It looks at twice as many records as a section
-// has: if possible, a section ends where all keys before are less than those after, or greater.
+// sectionMaker cuts one split into sections, alternately short and long. It looks ahead by the length of a section: if
+// possible, a section ends where all keys before are less than those after, or all are greater.
 type sectionMaker struct {
 	split   source.Split
 	made    *Parsed
 	rows    int           // of this section
 	next    int           // of the next one
-	records []keyedRecord // of the section and the next one
-	text    []byte        // of their keys
+	records []keyedRecord // records of the section and the next one
+	text    []byte        // text of their keys
 	buffer  []byte
 	before  []extremes // of the keys before each of the records
 }
 
-// keyedRecord holds where a record begins in its split, and where its key is; from is -1 if it makes no row.
+// keyedRecord is the place of a record in its split and of its key in text; from is -1 if it makes no row.
 type keyedRecord struct {
 	at       table.Span
 	from, to int
@@ -431,7 +433,7 @@ func (m *sectionMaker) end(at table.Span) {
 func (m *sectionMaker) cut(n int) {
 	first, next := m.records[0].at, m.records[n].at
 	if len(m.made.sections) == 0 {
-		first = table.Span{} // text before the first record belongs to the section
+		first = table.Span{} // the section includes text before the first record
 	}
 	s := readorder.Section{
 		Record: int64(first.Record), Records: int64(next.Record - first.Record),
@@ -471,7 +473,7 @@ func (m *sectionMaker) cut(n int) {
 	m.text = append(m.text[:0], m.text[from:]...)
 }
 
-// sumKey adds the key of a record that never was text, nil if it has none.
+// sumKey adds the key of a binary record, nil if it has none.
 func sumKey(sum *readorder.Sum, key []byte) {
 	var size [4]byte
 	if key != nil {

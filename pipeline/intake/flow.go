@@ -24,24 +24,25 @@ type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
 	resumed    *Resumed
-	partitions atomic.Pointer[partitioner.Map] // divide the rows
-	alone      chan struct{}                   // one: the parser that reads more pages of a source than may be read ahead
+	partitions atomic.Pointer[partitioner.Map] // divides the rows
+	alone      chan struct{}                   // capacity 1: held by a parser that reads more pages than may be read ahead
 
 	scheduling Scheduling
-	sections   atomic.Int64          // of the schedules that are followed
-	followed   []*readorder.Schedule // that are kept
-	stays      bool                  // in order: scheduling the rest is useless
+	sections   atomic.Int64          // number in the schedules that are followed
+	followed   []*readorder.Schedule // schedules to be kept
+	stays      bool                  // reading stays in order: scheduling the rest is useless
 
-	// Lends hands over a part's rows in the memory they were made in, if there is one lane; valid until Arrived.
+	// Lends hands over a part's rows, if there is one lane, in the memory where they were made; they are valid until
+	// Arrived.
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
-	// Sums makes sums of rows where those suffice.
+	// Sums makes sums instead of rows where sums suffice.
 	Sums Sums
 
 	aside asides
 
-	// Reuses hands over rows for one lane in the memory they were made in, to be returned by Free.
+	// Reuses hands over rows for one lane in the memory where they were made, to be returned by Free.
 	Reuses bool
 	free   freeBlocks
 }
@@ -71,13 +72,14 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 }
 
 // Splits delivers the parsed splits; the receiver calls Arrived on each. It is closed at the end. An error says why the
-// rest of the input does not come; what precedes it in the input does.
+// rest of the input is missing; everything before it in the input is delivered.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
-// ErrEnough, returned by the function given to Each, ends it: enough was read.
+// ErrEnough, returned by the function passed to Each, ends Each without an error.
 var ErrEnough = errors.New("enough was read")
 
-// Each calls each with every split in source order, for some records or, below 0, all, and returns the shortfall.
+// Each calls each with every split in source order, for that many records (below 0, for all), and returns the
+// shortfall.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil
@@ -90,7 +92,7 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 			h, ok := receive(groupCtx, f.splits)
 			switch {
 			case !ok:
-				return nil // whoever ended it knows why
+				return nil // the owner of ctx knows why
 			case h.Err != nil:
 				return h.Err
 			case h.Ended != nil, h.Aside != nil:
@@ -115,7 +117,8 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 	return left, context.Cause(ctx)
 }
 
-// Recut takes a new partition map for rows divided from now on; rows in progress may still come under the previous one.
+// Recut takes a new partition map for rows divided from now on; rows in progress may still arrive under the previous
+// one.
 func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
 // Run reads everything and then closes Splits; if ctx ends first, it returns nil and leaves Splits open.
@@ -161,7 +164,7 @@ func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 type stream struct {
 	work   chan *job   // pieces to prepare and splits to parse, for the parsers
 	splits chan *job   // splits in source order
-	budget *byteBudget // that pieces and splits take
+	budget *byteBudget // taken by pieces and splits
 }
 
 // stages starts the stages that cut the sources into splits.
@@ -183,14 +186,13 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks are blocks of final rows to make rows in: their memory is in the processor's caches and need not be
-// zeroed.
+// freeBlocks holds blocks of final rows for reuse: their memory is in the processor's caches and need not be zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block
 }
 
-// mostFree limits freeBlocks. A load that writes rows as fast as they come needs next to none.
+// mostFree limits freeBlocks. A load that writes rows as fast as they arrive needs almost none.
 const mostFree = 4
 
 // Free takes back a block once no one holds a row of it.
@@ -202,7 +204,7 @@ func (f *Flow) Free(b *table.Block) {
 	}
 }
 
-// take returns an empty block, used or new, for that many bytes and rows.
+// take returns an empty block, used or new, with room for the given bytes and rows.
 func (f *freeBlocks) take(bytes, rows int) *table.Block {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,7 +41,7 @@ func ask(inputs ...string) *plan.Request {
 	return r
 }
 
-// flow makes the flow of a request into partitions that begin at the keys.
+// flow returns the flow of a request into partitions that begin at the keys.
 func flow(t *testing.T, r *plan.Request, keys ...string) *Flow {
 	t.Helper()
 	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
@@ -96,7 +96,7 @@ func rows(p *Parsed) iter.Seq[table.Ref] {
 	}
 }
 
-// places returns all records of a split, rows and rejects, by number.
+// places returns all records of a split, rows and rejects, in order.
 func places(p *Parsed) (all []place) {
 	add := func(r table.Reject) {
 		all = append(all, place{filepath.Base(r.Location.Source), r.Location.Record, r.Location.Line, string(r.Raw)})
@@ -111,7 +111,7 @@ func places(p *Parsed) (all []place) {
 	return all
 }
 
-// mixed is a file with rejects and multi-line records, and the expected records.
+// mixed returns a file with rejects and multi-line records, and the expected records.
 func mixed(name string, records int) (text string, want []place) {
 	var b strings.Builder
 	b.WriteString("id,n\n")
@@ -143,7 +143,7 @@ func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	conformance.True(t, records != 0 && records <= len(want), "%d records before the error", records)
 }
 
-func TestAStoppedFlowIsNotComplete(t *testing.T) {
+func TestStoppedFlowIsNotComplete(t *testing.T) {
 	text, _ := mixed("a.csv", 2000)
 	f := flow(t, ask(file(t, "a.csv", text)))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -160,7 +160,7 @@ func TestAStoppedFlowIsNotComplete(t *testing.T) {
 	}
 }
 
-func TestTruncateDropsWhatFollows(t *testing.T) {
+func TestTruncateDropsLaterRecords(t *testing.T) {
 	text, want := mixed("a.csv", 40)
 	r := ask(file(t, "a.csv", text))
 	r.Read.SplitBytes = 1 << 20
@@ -217,8 +217,8 @@ func TestPiecesOfPendingRecordDoNotWaitForRoom(t *testing.T) {
 	conformance.True(t, r.try(90) && r.held == 100, "%d bytes are held, want 100", r.held)
 }
 
-func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
-	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 2_000_000))) // all rows take an hour
+func TestLoadWithSlowExpressionsStopsPromptly(t *testing.T) {
+	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 2_000_000))) // all rows would take an hour
 	r.Read.SplitBytes = 1 << 20
 	r.Columns.Set = []keyexpr.Column{{Name: "n", Expr: "count(1..20000, # % 7 == 3)"}}
 	f := flow(t, r)
@@ -310,7 +310,7 @@ func shown(made []encode.Cell) (all []string) {
 	return all
 }
 
-func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
+func TestFlagsApplyToCellsByName(t *testing.T) {
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: []record.Cell{cellOf("a", 1, -1),
 		cellOf("b", 2, 5), cellOf("b", 3, 4), cellOf("c", 4, -1), {Name: []byte("n")}, cellOf("new c", 5, 7)}}
 	for name, tt := range map[string]struct {
@@ -349,7 +349,7 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 	}
 }
 
-// Their cells would be versions of one column, and the table may keep only one.
+// The cells would become versions of one column, and the table may keep only one version.
 func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 	c, v := cellsOf(t, func(r *plan.Request) { r.Columns.Rename = map[string]string{"a": "c", "b": "c"} })
 	for _, tt := range []struct {
@@ -358,9 +358,9 @@ func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 	}{
 		{[]record.Cell{cellOf("a", 1, 5), cellOf("a", 2, 4)}, "[c=integer 1  at 5 c=integer 2  at 4]"},
 		{[]record.Cell{cellOf("c", 1, 5)}, "[c=integer 1  at 5]"},
-		{[]record.Cell{cellOf("a", 1, 5), cellOf("c", 2, 4)}, "--rename makes the columns a and c of the record one"},
+		{[]record.Cell{cellOf("a", 1, 5), cellOf("c", 2, 4)}, "--rename gives the record's columns a and c one name"},
 		{[]record.Cell{cellOf("a", 1, 5), cellOf("x", 1, 5), cellOf("b", 2, 4)},
-			"--rename makes the columns a and b of the record one"},
+			"--rename gives the record's columns a and b one name"},
 		{[]record.Cell{cellOf("b", 1, 5), cellOf("x", 1, 5)}, "[c=integer 1  at 5 x=integer 1  at 5]"},
 	} {
 		made, why := c.make(v, &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: tt.cells})
@@ -373,7 +373,7 @@ func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
+func TestVersionColumnStampsAllCells(t *testing.T) {
 	c, v := cellsOf(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "version" })
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}},
 		Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
@@ -385,7 +385,7 @@ func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
 	conformance.True(t, why != nil && why.Code == table.CodeType, "without a version: %v", why)
 }
 
-// A repeated name costs nothing, and names that never repeat are forgotten.
+// A repeated name does not allocate, and names that never repeat are forgotten.
 func TestRememberedNamesAreBounded(t *testing.T) {
 	c, v := cellsOf(t, nil)
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}}
@@ -408,7 +408,7 @@ func TestRememberedNamesAreBounded(t *testing.T) {
 	}
 }
 
-// computing makes the values of a file with the columns id, n and at, with a computed key and attribute.
+// computing returns the values of a file with the columns id, n and at, with a computed key and attribute.
 func computing(t *testing.T, change func(*plan.Request)) *values {
 	t.Helper()
 	r := ask(file(t, "a.csv", "id,n,at\nb,7,1617242400000\n"))
@@ -432,7 +432,7 @@ func fields(texts ...string) *record.Record {
 	return rec
 }
 
-func TestRowsHaveTheirComputedValues(t *testing.T) {
+func TestComputedValuesAreInRows(t *testing.T) {
 	v := computing(t, nil)
 	row, why := v.rowValues(fields("c", "5", "1"))
 	conformance.True(t, why == nil && len(row) == 4 && string(row[0].Bytes) == "c05" && row[1].Int == 5 &&
@@ -444,7 +444,7 @@ func TestRowsHaveTheirComputedValues(t *testing.T) {
 	conformance.Same(t, v.appendKey(nil, fields("c", "5", "1")), want, "ordering key")
 }
 
-func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
+func TestRowWithUncomputableKeyIsRefused(t *testing.T) {
 	v := computing(t, nil)
 	for code, rec := range map[string]*record.Record{
 		table.CodeNullKey: fields("", "5", "1"),

@@ -15,9 +15,9 @@ import (
 // disjoint keys, a schedule reads the rest. Records handed over stay at its head, in their places, for a resumed load.
 
 const (
-	tellingSplits = 32 // that follow each other show whether a schedule is worthwhile
-	keysOfBlock   = 16 // about, that are looked at
-	// A switch reads again what was read, so at least 1/worthReading of that must be left.
+	tellingSplits = 32 // consecutive splits that show whether a schedule is worthwhile
+	keysOfBlock   = 16 // approximate number of keys examined
+	// A switch reads the same input again, so the rest must be at least 1/worthReading of that.
 	worthReading = 4
 )
 
@@ -32,7 +32,7 @@ type watch struct {
 	tables  tableNumbers
 	present readorder.Interval // of the current split
 
-	wants bool // to stop
+	wants bool // the watch wants to stop reading
 	// Where reading has stopped; the source is nil if it has not.
 	source *plan.Source
 	place  source.Place
@@ -49,7 +49,7 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 }
 
 // beforeStream returns the sources up to the first stream, but at least one. Sources are read ahead of the hand-over. A
-// file that reading stops at is read again from its beginning, but what was read of a stream would be lost.
+// file where reading stops is read again from its beginning, but the data read ahead from a stream would be lost.
 func beforeStream(sources []*plan.Source) []*plan.Source {
 	for i, s := range sources {
 		if s.Chain != nil && i > 0 {
@@ -128,8 +128,8 @@ func (w *watch) stops(j *job, records, lines int64) bool {
 	return true
 }
 
-// switchOver makes the schedule of consecutive sources, the first of which was handed over up to the place where
-// reading stopped. It returns nil if they are to be read further in order: the first then begins at that place.
+// switchOver makes the schedule of consecutive sources; the first has been handed over up to the place where reading
+// stopped. It returns nil if reading continues in order, from that place in the first source.
 func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source) (*readorder.Schedule, error) {
 	for _, s := range sources {
 		if err := s.Suspend(); err != nil { // some were being read
@@ -150,14 +150,14 @@ func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source)
 		f.followed = append(slices.Clip(f.followed), made)
 		return made, f.scheduling.Keep(f.followed)
 	}
-	f.stays = true // a first pass that was of no use is not made again
+	f.stays = true // a useless first pass is not repeated
 	if w.place.Record > 0 {
 		sources[0].Seek(w.place, source.Chain{})
 	}
 	return nil, nil
 }
 
-// together returns the leading sources that one schedule may be made for.
+// together returns the leading sources that may share one schedule.
 func together(sources []*plan.Source) []*plan.Source {
 	n := 0
 	for n < len(sources) && n < maxScheduled && divisible(sources[n]) {
@@ -166,7 +166,7 @@ func together(sources []*plan.Source) []*plan.Source {
 	return sources[:n]
 }
 
-// afterHead is the turn at which a schedule continues once that many records were handed over.
+// afterHead returns the turn at which a schedule continues after the given number of records has been handed over.
 func afterHead(s *readorder.Schedule, records int64) (next turn) {
 	for next.records < records {
 		next.records += s.Sections[next.section].Records

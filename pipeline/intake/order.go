@@ -14,16 +14,17 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// job is a piece of a source that becomes splits, a split that becomes rows, or, last, why the input ends early.
+// job is a piece of a source that becomes splits, a split that becomes rows, or, at the end, the reason why the input
+// ends early.
 type job struct {
 	source *plan.Source
-	first  bool      // of its source
-	last   bool      // of its source: no piece
+	first  bool      // the first of its source
+	last   bool      // the end of its source: no piece
 	begun  time.Time // when reading of the source began
 	budget *byteBudget
 
 	piece    source.Piece
-	prepared chan error // one, when the piece is prepared
+	prepared chan error // receives one value when the piece is prepared
 
 	split  source.Split
 	parsed chan part     // parts of the split that were made ahead of its turn
@@ -33,7 +34,7 @@ type job struct {
 	section *readorder.Section // of a scheduled source, for the split
 	at      table.Position     // of its first record
 
-	bytes int64 // of the budget that the piece or split takes
+	bytes int64 // that the piece or split takes from the budget
 	err   error
 }
 
@@ -41,8 +42,8 @@ type job struct {
 type part struct {
 	handed Handed
 	last   bool
-	later  bool  // not a part: others come in turn
-	bytes  int64 // of the budget, besides the split
+	later  bool  // not a part: later parts are sent in turn
+	bytes  int64 // taken from the budget, besides the split's
 }
 
 // partsAhead limits the parts of a split that wait for its turn, if there is room.
@@ -75,7 +76,8 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources in turn and hands each piece to the workers and to stitch. What precedes an error is loaded.
+// feed reads the sources in turn and hands each piece to the workers and to stitch. Everything before an error is
+// loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget,
 	rows int64) error {
 	for s := range sources {
@@ -90,7 +92,7 @@ func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan
 	return nil
 }
 
-// feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
+// feedPieces hands on the pieces of a source. Each takes room for its own bytes and for rows bytes of rows made of it.
 func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	begun := time.Now()
 	for first := true; ; first = false {
@@ -149,7 +151,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		}
 		first = first || j.last
 		if err != nil {
-			// The place of anything after it is unknown.
+			// The places of later records are unknown.
 			if send(ctx, order, &job{source: j.source, err: err}) {
 				close(order)
 			}
@@ -157,7 +159,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		}
 		if j.last {
 			r.setAside(-aside)
-			r.add(-aside) // of a source without a record
+			r.add(-aside) // the source has no record
 			aside = 0
 			if !send(ctx, order, j) {
 				return nil
@@ -186,7 +188,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on everything, and whether that ends with an error. The watch and a source that is set aside stop it early.
+// passed on everything, and whether an error was passed on. The watch or a source that is set aside stop it early.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position
@@ -207,7 +209,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			}
 		}
 		if j.err != nil {
-			// Records after an unreadable part are not loaded: they would be out of place.
+			// Records after an unreadable part are not loaded: they would have wrong places.
 			return f.fails(ctx, j, j.err)
 		}
 		if w.stops(j, records, lines) {

@@ -11,9 +11,9 @@ import (
 
 // Stretch is a run of consecutive records of a source.
 type Stretch struct {
-	From    source.Place // of the first
+	From    source.Place // place of the first record
 	Records int64
-	Bytes   int64 // of the source, about
+	Bytes   int64 // approximate bytes of the source
 }
 
 // Outline reads the one source of a plan and returns where its records are: stretches of a split or a row group.

@@ -12,7 +12,7 @@ import (
 // maxStreams limits how many sources are read concurrently.
 const maxStreams = 16
 
-// readInParallel reads several sources concurrently, each in its order: none of their records share a key.
+// readInParallel reads several sources concurrently, each in order: their records have no keys in common.
 func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	sources = f.seek(sources)
 	streams := f.streams(sources)

@@ -16,18 +16,18 @@ type parser struct {
 	flow    *Flow
 	encoder *encode.Encoder
 	sources map[*plan.Source]*sourceParser
-	kept    *rejectWriter // of rejected records
+	kept    *rejectWriter // writes rejected records
 	memory  plan.Shares
 
 	rows       table.Block // of the current split; its memory is reused
 	byLane     [][]int32
-	fields     []byte            // of the last record: the kept form
-	names      map[string]string // of tables
+	fields     []byte            // kept form of the last record
+	names      map[string]string // table names
 	cells      *cells            // nil if records do not describe themselves, or are deleted
-	anyOrder   bool              // splits of all sources come in any order
+	anyOrder   bool              // splits of all sources may arrive in any order
 	keyed      map[*plan.Source]*sourceParser
 	changed    bool // self-describing records that rows do not reproduce
-	asTheyCame bool // rows of tables are appended unchanged where possible
+	asTheyCame bool // rows read from tables are appended unchanged where possible
 }
 
 // sourceParser is a worker's state for a source.
@@ -45,7 +45,7 @@ func newParser(f *Flow) *parser {
 	encoder.Window = f.plan.Window()
 	if _, _, expires := f.plan.Expiry(); expires && encoder.Window != nil {
 		window := encoder.Window
-		encoder.Window = func() (from, to int64) { // older cells are left out here, or by the writer
+		encoder.Window = func() (from, to int64) { // older cells are left out, here or by the writer
 			_, to = window()
 			return 0, to
 		}
@@ -103,7 +103,7 @@ func letGo(all map[*plan.Source]*sourceParser) {
 // maxParsers limits the parsers that a worker keeps; in source order one is enough.
 const maxParsers = 64
 
-// forSource returns the worker's parser for a source. Those of other sources are closed when there are too many.
+// forSource returns the worker's parser for a source. Parsers of other sources are closed when there are too many.
 func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
@@ -145,8 +145,8 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	return sp, nil
 }
 
-// row appends the record's row to the split's rows, or returns why there is none. A value passes its column's type
-// (values), cells of self-describing records (cells), what is kept, and the wire form (encoder).
+// row appends the record's row to the split's rows, or returns why there is none. A record passes through types
+// (values), cells of self-describing records (cells), the kept form, and the wire form (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	if p.flow.plan.Request.Mode == table.Changes && rec.Bad == nil {
@@ -269,7 +269,7 @@ func (p *parser) divide(made *Parsed) {
 		}
 	}
 	if kept := p.rows.Bytes(); kept > 4*p.memory.SplitLimit(p.flow.plan.Request.Read.Workers()) {
-		p.rows = table.Block{} // one enormous row must not hold its memory from then on
+		p.rows = table.Block{} // do not retain the memory of one enormous row
 	}
 }
 
@@ -278,12 +278,13 @@ func (m *partMaker) setAside() {
 	most := 2 * m.memory.BlockLimit(1)
 	b := m.flow.free.take(min(cap(m.rows.Data), most), cap(m.rows.Rows))
 	*b, m.rows = m.rows, *b
-	b.Reusable = cap(b.Data) <= most // one enormous row must not hold its memory from then on
+	b.Reusable = cap(b.Data) <= most // do not retain the memory of one enormous row
 	m.full = append(m.full, b)
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands over the rows of the part unchanged: it began with one lane. Its last block is copied if mostly empty.
+// together hands over the part's rows in their blocks, because it began with one lane. Its last block is copied if
+// mostly empty.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under
@@ -309,7 +310,7 @@ func (m *partMaker) together() {
 	}
 }
 
-// lend hands over the block that the rows were made in, and takes another one.
+// lend hands over the block where the rows were made, and takes another one.
 func (p *parser) lend(made *Parsed) {
 	b, _ := p.flow.lent.Get().(*table.Block)
 	if b == nil {
@@ -321,7 +322,7 @@ func (p *parser) lend(made *Parsed) {
 	made.lent = &p.flow.lent
 }
 
-// reserve leaves room in rows for additions at sending.
+// reserve leaves room in rows for bytes added when they are sent.
 func reserve(e *encode.Encoder, p *plan.Plan) {
 	if p.Mark != "" {
 		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1

@@ -19,7 +19,7 @@ type Handed struct {
 	Err   error
 }
 
-// Ended says that a source was read to its end. It follows the splits if sources are live or unordered.
+// Ended reports that a source was read to its end. It follows the source's splits if sources are live or unordered.
 type Ended struct {
 	Source int // its ordinal
 	Moment
@@ -35,24 +35,24 @@ type Parsed struct {
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // by which the rows were divided
 	Apart
-	Key    []byte // of the first record, where places are keys
-	Inside bool   // a part of a split that has a key, not the first: no reading begins here
-	Moment Moment // of a live source so far
+	Key    []byte // key of the first record, if places are keys
+	Inside bool   // not the first part of a split that has a key: no reading begins here
+	Moment Moment // when a live source was read so far
 	New    bool   // in source order: this split and later ones are unknown to earlier attempts
 
 	lines int
 	lent  *sync.Pool // takes blocks back; nil means none
 
-	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
+	sections []readorder.Section // in a first pass for a schedule; their places are within the split
 }
 
-// Apart holds the records of a split with parts that do not go to the table, each kind in order.
+// Apart holds the records of a split that wholly or partly do not go to the table, each kind in order.
 type Apart struct {
 	Rejects  []Reject
 	Archived []Archived
 	Expired  []Expired
 
-	Skipped Skipped // in the whole split, told with its last part
+	Skipped Skipped // in the whole split, reported with its last part
 }
 
 // Skipped is input that contained no record.
@@ -70,7 +70,7 @@ type LaneBlock struct {
 // Reject is a record of a split that the reader or the encoder refused.
 type Reject struct {
 	Span   table.Span
-	Table  string // among several, "" if unknown
+	Table  string // if there are several; "" if unknown
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
 	Key    []byte // ordering key, if requested and readable
@@ -83,7 +83,7 @@ type Archived struct {
 	Raw   []byte // the record, in the form of the source's rejects
 }
 
-// Expired is a record with cells too old for the table, which its row lacks.
+// Expired is a record with cells that are too old for the table and left out of its row.
 type Expired struct {
 	Record uint32 // its number in the split
 	Cells  int

@@ -12,12 +12,13 @@ import (
 )
 
 // The rows of a split can be many times as long as its text or pages: a record of a thousand short cells, a dictionary
-// entry that all rows have. It is handed over in parts, each when it has the size of a usual split.
+// entry that all rows have. A split is handed over in parts, each of which is complete when it has the size of a usual
+// split.
 
 // rejectBytes is roughly the memory of a rejected record without its text.
 const rejectBytes = 512
 
-// partMaker makes the parts of one split. Its many fields are the parser's tools and beginnings of a part.
+// partMaker makes the parts of one split. Its fields are the parser's tools and the beginning of the current part.
 type partMaker struct {
 	*parser
 	ctx     context.Context
@@ -32,11 +33,11 @@ type partMaker struct {
 	passed  int  // records of the split that are in parts handed over
 	at      int  // records of the split so far
 	refused int  // bytes of rejected and archived records
-	stopped bool // emit wants no more
+	stopped bool // emit has returned false
 
 	keepsText bool // a record that was rejected or archived is a part of the split's text
 
-	under *partitioner.Map // of the part's rows while it has one lane and their memory is used again; nil otherwise
+	under *partitioner.Map // the part's map while it has one lane and its blocks are reused; nil otherwise
 	full  []*table.Block   // the part's rows that were set aside
 	aside int              // bytes in them
 
@@ -61,7 +62,7 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 			j.parsed <- part{later: true} // buffered: never blocks
 		}
 		if first || to == j.later {
-			h.bytes = 0 // the split's own
+			h.bytes = 0 // those of the split itself
 		}
 		first = false
 		return send(ctx, to, h)
@@ -93,7 +94,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	return err
 }
 
-// inTurn calls parse, which reads a split, and again at the split's turn if its pages need too much memory.
+// inTurn calls parse, which reads a split. If the pages need too much memory, it calls parse again at the split's turn.
 func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{},
 	parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {

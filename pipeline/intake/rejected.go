@@ -24,13 +24,13 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, so that they can be loaded again.
 
-// rejectWriter writes rejected records such that loading the line again gives the same result.
+// rejectWriter writes a rejected record so that loading the line again gives the same result.
 type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
 	wide     bool                      // records describe themselves
-	own      func(column string) bool  // of self-describing records: the field does not repeat the cells
+	own      func(column string) bool  // whether a self-describing record's field does not repeat its cells
 	names    []string
 }
 
@@ -55,9 +55,9 @@ func rejectWriterOf(fields []table.Column, version string, flatten bool) *reject
 }
 
 // appendRecord appends a record as a line of JSON without unread fields. Times and decimals loaded as integers are
-// written as integers, nested values as text. A value longer than the service takes, everything beyond the length of a
-// row, and what JSON cannot express become their length, which is not JSON, so that the line cannot be loaded. A
-// self-describing record is kept whole (jsonl.AppendWide).
+// written as integers, nested values as text. A value longer than the service accepts, everything beyond the length of
+// a row, and values that JSON cannot express are replaced by text that is not JSON, so that the line cannot be loaded.
+// A self-describing record is kept whole (jsonl.AppendWide).
 func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	if k.wide {
 		k.names = k.names[:0]
@@ -73,7 +73,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	first := true
 	for i := range rec.Fields {
 		d := &rec.Fields[i]
-		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // the folder's comes last
+		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // the column of the folder is the last one
 			continue
 		}
 		if !first {
@@ -94,7 +94,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) []byte {
 	uses := k.uses[column]
 	same := func(form *record.Datum) bool {
-		return (form.Kind != record.String || utf8.Valid(form.Bytes)) && // JSON holds no other
+		return (form.Kind != record.String || utf8.Valid(form.Bytes)) && // JSON holds only UTF-8
 			!slices.ContainsFunc(uses, func(c table.Column) bool { return !loadsAlike(&c, d, form) })
 	}
 	if d.Kind == record.Decimal && len(d.Bytes) == 0 {
@@ -144,7 +144,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 		}
 	}
 	switch {
-	case v.Type == table.Double && d.Kind != record.Number: // a JSON number already
+	case v.Type == table.Double && d.Kind != record.Number: // already a JSON number
 		return doubles(v.Double)
 	case v.Type == table.String:
 		return []*record.Datum{text(string(v.Bytes))}
@@ -157,7 +157,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 	return nil
 }
 
-// valueOf is the value of a double or of bytes themselves, null for others.
+// valueOf returns the value of a double or of bytes, null for others.
 func valueOf(d *record.Datum) table.Value {
 	switch d.Kind {
 	case record.Double:
@@ -237,7 +237,7 @@ func floor(n, by int64) int64 {
 
 func text(s string) *record.Datum { return &record.Datum{Kind: record.String, Bytes: []byte(s)} }
 
-// number is a JSON number, null if the literal is not one.
+// number returns a JSON number, null if the literal is not one.
 func number(literal []byte) *record.Datum {
 	if !json.Valid(literal) {
 		return &record.Datum{}
@@ -308,12 +308,12 @@ func appendRow(dst []byte, body []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
-// appendWide appends a row that has everything of its record, as a self-describing record.
+// appendWide appends a row with all the data of its record, as a self-describing record.
 func appendWide(dst []byte, s *table.Schema, body []byte) []byte {
 	var names []string
 	rec := new(record.Record)
 	_, err := plainbuffer.Walk(body, func(v plainbuffer.View) {
-		if v.Value.Type != table.Null { // else the service would have numbered the row
+		if v.Value.Type != table.Null { // otherwise the service would have numbered the row
 			names = append(names, cmp.Or(s.Columns[len(rec.Fields)].Source, string(v.Name)))
 			rec.Fields = append(rec.Fields, record.Of(v.Value))
 		}

@@ -32,7 +32,7 @@ func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 	conformance.Equal(t, string(line), want, "%s", line)
 }
 
-// randomDatum is a value of any kind in binary formats.
+// randomDatum returns a value of any kind in binary formats.
 func randomDatum(rnd *rand.Rand) record.Datum {
 	units := []record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
 	texts := []string{"", "\n", "AP8=", "00ff", "1234", "007", "true", "é", "{}", "2024-01-01", "2024-03-10T02:30:00Z",
@@ -105,8 +105,9 @@ func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	return fmt.Sprintf("%v %d %x %q", values[0].Type, values[0].Int, math.Float64bits(values[0].Double), values[0].Bytes)
 }
 
-// TestAKeptRecordLoadsAsTheSameCells reads kept lines of random records, which another column may have rejected.
-func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
+// TestKeptRecordLoadsAsSameCells reads kept lines of random records, which may have been rejected because of another
+// column.
+func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parsers := map[bool]*jsonl.Parser{}
 	for _, flatten := range []bool{false, true} {
@@ -165,8 +166,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	conformance.True(t, loaded >= 20_000, "%d of 30,000 were loaded", loaded)
 }
 
-// TestAKeptRecordSaysTheTypesOfItsColumns reads kept lines of columns with given types without flags.
-func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
+// TestKeptRecordStatesColumnTypes reads kept lines of columns with given types without flags.
+func TestKeptRecordStatesColumnTypes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	p := jsonl.NewParser(jsonl.Options{Columns: []string{"c"}, Strict: true})
 	types := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
@@ -215,11 +216,11 @@ func TestRefusedValueIsKeptUnchanged(t *testing.T) {
 	}
 }
 
-// outcomes is what an earlier attempt knows about records: whether each below known is final.
+// outcomes is an earlier attempt's knowledge: records below known were read, and it tells which are final.
 type outcomes struct {
 	known int64
 	final func(record int64) bool
-	keys  map[string]bool // that Row was asked about
+	keys  map[string]bool // for which Row was called
 }
 
 func (o *outcomes) Row(_ int, record int64, key []byte) (final, suspect bool) {
@@ -258,8 +259,8 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
-// TestAResumedFlowBeginsAtTheGivenPosition: a source is read from the given place on, and a final one is not read.
-func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
+// TestResumedFlowBeginsAtGivenPosition: a source is read from the given place, and a final source is not read.
+func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
 	at := source.Place{Record: 40, Line: others[40].Line - 1, Offset: int64(len("id,n\n"))}
@@ -306,8 +307,8 @@ func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	}
 }
 
-// TestRowsGoToTheTableOfTheirFields: the ordering key begins with the name; a record without one is rejected.
-func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
+// TestFieldsDetermineTableOfRow: the ordering key begins with the name; a record without one is rejected.
+func TestFieldsDetermineTableOfRow(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"))
 	r.Target.Table = "t_{month(at)}"
 	tables, rejects := map[string]string{}, ""

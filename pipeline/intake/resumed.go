@@ -9,11 +9,12 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Resumed is the work of earlier attempts of a load; the zero value is none.
+// Resumed describes the work of earlier attempts of a load; the zero value means none.
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin returns where a source read in order begins and the known part of a stream; skip means that all is final.
+	// Begin returns where to begin a source read in order, and the known part of a stream; skip means that all its records
+	// are final.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
@@ -23,9 +24,9 @@ type Records interface {
 	Row(source int, record int64, key []byte) (final, suspect bool)
 	// Counted reports whether the record was read, and so rejected if it cannot become a row.
 	Counted(source int, record int64) bool
-	// Known reports whether any of n records of a source from one on was read; n below 0 means all that follow.
+	// Known reports whether any of n records of a source, beginning at from, was read; n below 0 means all later records.
 	Known(source int, from, n int64) bool
-	// Unknown reports whether nothing is known about any record of a source from one on.
+	// Unknown reports whether nothing is known about any record of a source, beginning at from.
 	Unknown(source int, from int64) bool
 }
 
@@ -69,7 +70,7 @@ func (p *Resumed) dropFinal(made *Parsed) {
 	})
 	made.Expired = slices.DeleteFunc(made.Expired,
 		func(e Expired) bool { return p.Records.Counted(source, first+int64(e.Record)) })
-	// Records are asked for in order, not lane by lane.
+	// Records are looked up in order, not lane by lane.
 	type row struct {
 		record uint32
 		block  int

@@ -21,10 +21,10 @@ import (
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
 	When When
-	Rows int // of a section, about; 0 means the constant
+	Rows int // approximate rows of a section; 0 means the constant
 	// SwitchAfter is the number of splits read in order before the rest is scheduled; 0 decides by the keys.
 	SwitchAfter int
-	// Kept are the schedules of earlier attempts, which are followed in any case.
+	// Kept holds the schedules of earlier attempts, which are always followed.
 	Kept []*readorder.Schedule
 	// Keep stores the schedules before the first row that follows them.
 	Keep func([]*readorder.Schedule) error
@@ -39,7 +39,7 @@ const (
 	Always          // if it can be made
 )
 
-// rows is the number of rows in a section.
+// rows returns the number of rows in a section.
 func (s *Scheduling) rows() int {
 	if s.Rows > 0 {
 		return s.Rows
@@ -56,7 +56,7 @@ func (f *Flow) Sections() int { return int(f.sections.Load()) }
 // Limits for making a schedule.
 const (
 	minScheduledBytes = 256 << 10
-	maxScheduled      = 128 // sources open at a time
+	maxScheduled      = 128 // maximum sources open at a time
 )
 
 // schedules returns the schedules to follow, by their first source.
@@ -70,7 +70,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 				return nil, nil
 			}
 			if err != nil {
-				// Reading in order reaches the same place and reports the same; records before it are loaded.
+				// Reading in order reaches the same place and reports the same error; earlier records are loaded.
 				continue
 			}
 			all = append(all, made)
@@ -107,7 +107,7 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 		}
 		from = to - 1
 	}
-	if f.plan.Request.Records > 0 { // the first records are the first sources'
+	if f.plan.Request.Records > 0 { // the first records must be those of the first sources
 		if len(groups) == 0 || groups[0][0].Ordinal > 0 {
 			return nil
 		}
@@ -118,7 +118,7 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 
 func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible() }
 
-// random returns a source with random access, as Plan says.
+// random returns a source that, according to the plan, has random access.
 func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
 
 // arrange returns the sections in reading order; the first head sections were read.
@@ -167,7 +167,7 @@ func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) 
 	return nil
 }
 
-// readByTurns reads the sources in order or by their schedules. It reports whether all was passed on, and an error.
+// readByTurns reads the sources in order or by their schedules. It reports whether everything was passed on.
 func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	schedules, err := f.schedules(ctx, sources)
 	if ctx.Err() != nil {
@@ -202,7 +202,7 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 }
 
 // readUnscheduled reads sources in order and, if that becomes worthwhile, continues by a schedule. It returns how many
-// sources it has read: the others may be read in the same way.
+// sources it has read. The others are to be read in the same way.
 func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
 	w := f.watching(sources)
 	if w != nil {
@@ -323,7 +323,7 @@ func (t *turns) feed(ctx context.Context, next turn, out stream) error {
 	return nil
 }
 
-// end closes the sources. whole means that every section was read: then it fails if one has changed meanwhile.
+// end closes the sources. whole means that every section was read: then it fails if a source has changed meanwhile.
 func (t *turns) end(whole bool) (err error) {
 	for i, s := range t.sources {
 		switch {
@@ -331,7 +331,7 @@ func (t *turns) end(whole bool) (err error) {
 		case whole && err == nil && !t.flow.aside.has(s.Ordinal):
 			err = random(s).Finished()
 		default:
-			_ = s.Close() // why reading ends is known
+			_ = s.Close() // reading has already failed
 		}
 	}
 	return err
@@ -360,7 +360,7 @@ func (t *turns) parse(p *parser) func(context.Context, *job) {
 	}
 }
 
-// errChanged is why a changed section is not loaded.
+// errChanged is the error of a section that has changed.
 var errChanged = errors.New("they have changed since the load first read them")
 
 // loadSection returns the section of a job as splits, if it has not changed.
@@ -405,7 +405,7 @@ func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error
 	return splits, nil
 }
 
-// changed says which records of a schedule cannot be read or have changed.
+// changed adds to an error which records of a schedule cannot be read or have changed.
 func changed(j *job, err error) error {
 	s := j.section
 	if errors.Is(err, context.Canceled) {

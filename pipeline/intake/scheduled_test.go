@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// follows makes the flow of a request that is read by schedules of small sections.
+// follows returns the flow of a request that is read by schedules of small sections.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
 	f := flow(t, r)
 	f.Follow(Scheduling{When: Always, Rows: rows, Keep: func(all []*readorder.Schedule) error {
@@ -32,12 +32,12 @@ func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedul
 	return f
 }
 
-// seen is what a flow has handed over: the records in input order, and the rows of each key in order of arrival.
+// seen holds the output of a flow: the records in input order, and the rows of each key in order of arrival.
 type seen struct {
 	records []place
 	byKey   map[string][]string
 	next    map[int]int64 // position, by source
-	moved   bool          // records came in another order than that of the input
+	moved   bool          // records were not in input order
 }
 
 func (s *seen) take(t *testing.T, p *Parsed) {
@@ -108,9 +108,9 @@ func packed(t *testing.T, text string) string {
 	return b.String()
 }
 
-var switchSeeds = flag.Uint64("switch-seeds", 2, "seeds of each shape of inputs of which a load switches to a schedule")
+var switchSeeds = flag.Uint64("switch-seeds", 2, "number of seeds for each shape of input in the test of schedules")
 
-// TestScheduleKeepsRecordsAndKeyOrder reads by a schedule, or switches to one. Without order no section waits.
+// TestScheduleKeepsRecordsAndKeyOrder reads by a schedule, or switches to one. If unordered, no section waits.
 func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 	switches := 0
 	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late", "shuffled"} {
@@ -157,7 +157,7 @@ func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 				"%s, seed %d: the schedules read again give other records or places", shape, seed)
 		}
 	}
-	if switches < 8*int(*switchSeeds) { // of two in each of 7 loads for a seed at most
+	if switches < 8*int(*switchSeeds) { // at most two in each of 7 loads for a seed
 		t.Errorf("%d switches: the test says little about them", switches)
 	}
 }
@@ -169,7 +169,7 @@ func orderOf(a, b place) int {
 	return int(a.Record - b.Record)
 }
 
-func TestAScheduleIsMadeWhereItPays(t *testing.T) {
+func TestScheduleIsMadeIfItPays(t *testing.T) {
 	for shape, pays := range map[string]bool{"sorted": true, "descending": true, "strays": true, "concatenated": true,
 		"shuffled": false} {
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), shape, 25000)))
@@ -223,7 +223,7 @@ func TestChangedSectionStopsReading(t *testing.T) {
 	}
 	for name, change := range map[string]func(path string) error{
 		"changed":           changed,
-		"changed meanwhile": changed, // and read by an attempt that has the schedule
+		"changed meanwhile": changed, // and read by an attempt with the schedule
 		"cut short":         func(path string) error { return os.Truncate(path, int64(len(text)*3/4)) },
 	} {
 		path := file(t, "a.csv", text)
@@ -307,7 +307,7 @@ func TestLimitWithScheduleTakesFirstRecordsOfInput(t *testing.T) {
 	}
 }
 
-// partRecords is more than a load reads before it switches.
+// partRecords is more records than a load reads before it switches.
 const partRecords = 22_000
 
 func parts(rnd *rand.Rand, kinds ...string) string {
@@ -340,7 +340,7 @@ func TestLoadSwitchesToScheduleIfItPays(t *testing.T) {
 	}{
 		{[]string{"shuffled", "sorted"}, true},
 		{[]string{"shuffled", "shuffled"}, false},
-		{[]string{"of all keys", "sorted, then shuffled", "of all keys", "of all keys"}, false}, // what is left is not sorted
+		{[]string{"of all keys", "sorted, then shuffled", "of all keys", "of all keys"}, false}, // the rest is not sorted
 	} {
 		r := ask(file(t, "a.csv", parts(rand.New(rand.NewPCG(1, 1)), c.kinds...)))
 		r.Read.SplitBytes = 4000
@@ -389,7 +389,7 @@ func TestTablesAreNumberedByFirstRow(t *testing.T) {
 	conformance.True(t, numbers.of(of("west")) == 0 && numbers.of(of("east")) == 0, "keys of one table have numbers")
 }
 
-// A stream cannot be read again: nothing of it may be read while reading may stop in an earlier file.
+// A stream cannot be read again, so it must not be read while reading may stop in an earlier file.
 func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 9))
@@ -402,7 +402,7 @@ func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 			f.Follow(s)
 			found := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
 			conformance.Must(t, runs(t, f, func(p *Parsed) {
-				synctest.Wait() // until as much is read ahead as may be
+				synctest.Wait() // until reading ahead has reached its limit
 				found.take(t, p)
 			}))
 			slices.SortStableFunc(found.records, orderOf)

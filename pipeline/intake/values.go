@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// values makes the values of rows from one source's records. Only here does input become table values: before it
-// nothing knows the schema, after it there are only rows. For computed columns, see fields and rowValues.
+// values makes the values of rows from one source's records. Only here does input become table values: earlier stages
+// do not know the schema, and later ones see only rows. For computed columns, see fields and rowValues.
 type values struct {
 	converter *convert.Converter
 	keys      int // primary-key columns, which come first
@@ -58,7 +58,7 @@ type rowOf struct {
 	row      []table.Value // by the schema's columns
 	stamps   []int64       // as the encoder takes them
 	table    []byte        // nil if all rows go to one
-	archived bool          // no table takes it, but the archive
+	archived bool          // it goes to the archive and not to a table
 }
 
 // of makes a row of a record, or returns why it makes none.
@@ -101,7 +101,7 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	return v.row, nil
 }
 
-// appendKeyFields appends the fields that the last row's key was made of. Bytes are equal exactly if values are.
+// appendKeyFields appends the fields of which the last row's key was made. Bytes are equal exactly if the values are.
 func (v *values) appendKeyFields(dst []byte) []byte {
 	for _, i := range v.keyFields {
 		value := v.last[i]
@@ -119,7 +119,8 @@ func (v *values) appendKeyFields(dst []byte) []byte {
 	return dst
 }
 
-// stamps returns cells' timestamps by column for the encoder. A computed cell has its row's version or server time.
+// stamps returns the cells' timestamps by column for the encoder. A computed cell has the row's version, or the
+// server's time.
 func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	fields, why := v.converter.Stamps(rec)
 	if why != nil || fields == nil || v.makers == nil {

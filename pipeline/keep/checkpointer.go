@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// keepPatience is how long no checkpoint may be written before the load fails.
+// keepPatience is how long a load continues without writing a checkpoint before it fails.
 const keepPatience = time.Minute
 
 // Checkpointer keeps the final records in checkpoints. The dispatcher's goroutine owns it; its saver runs in another.
@@ -25,17 +25,17 @@ type Checkpointer struct {
 	saver    *saver
 	about    checkpoint.About
 	ids      *TableIDs
-	mayAct   func() error       // asked before every request; may be nil
-	Patience ratelimit.Patience // how long no checkpoint may be written
-	Failed   error              // why the last one could not be written
-	Stopped  bool               // nothing is sent any more
+	mayAct   func() error       // called before every request; may be nil
+	Patience ratelimit.Patience // for the writing of a checkpoint
+	Failed   error              // why the last checkpoint could not be written
+	Stopped  bool               // nothing more is sent
 }
 
 // Tuning lets tests change how checkpoints are kept. A user's load has the zero Tuning.
 type Tuning struct {
 	KeptFor  time.Duration                    // 0 means the constant
 	Patience time.Duration                    // 0 means the constant
-	OnSave   func(*checkpoint.Snapshot) error // a checkpoint is about to be written
+	OnSave   func(*checkpoint.Snapshot) error // called before a checkpoint is written
 }
 
 func NewCheckpointer(from *Point, folder *rundir.Folder, planned *plan.Plan, t Tuning, now time.Time) *Checkpointer {
@@ -83,7 +83,7 @@ func (k *Checkpointer) Failure(now time.Time) error {
 	return nil
 }
 
-// LookEvery is how often Failure must be called.
+// LookEvery is the interval at which Failure must be called.
 func (k *Checkpointer) LookEvery() time.Duration { return k.Patience.LookEvery() }
 
 // Describe begins a checkpoint that the caller completes.
@@ -94,7 +94,7 @@ func (k *Checkpointer) Describe(now time.Time) *checkpoint.Snapshot {
 	return s
 }
 
-// Took notes how long it took to describe the load.
+// Took notes how long it took to describe the load, and returns that.
 func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	k.cost = cost
 	return cost
@@ -120,13 +120,13 @@ func (k *Checkpointer) Written(s Saved) error {
 	return s.err
 }
 
-// Counts marks a written checkpoint as valid.
+// Counts notes that a written checkpoint is valid.
 func (k *Checkpointer) Counts(s Saved) {
 	k.last = s.described
 	k.Patience.Progress(time.Now())
 }
 
-// Waits notes that a lane waits for a checkpoint, or soon will; Unknown, that no checkpoint knows some lanes.
+// Waits notes that a lane waits for a checkpoint, or soon will. Unknown notes that no checkpoint knows some lanes.
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 

@@ -15,8 +15,8 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// A load with Checkpoint.State keeps its run folder there with every checkpoint, which is valid only once it is there.
-// So a successor needs nothing from this machine, and a newer local checkpoint is never read.
+// A load with Checkpoint.State stores its run folder there with every checkpoint, which is valid only once it is
+// stored. So a successor needs nothing from this machine, and a newer local checkpoint is never read.
 
 const (
 	// stateEvery is the interval between checkpoints in the state, unless lanes wait for one.
@@ -38,7 +38,7 @@ func (l *Load) keepInState(folder string, encoded []byte) error {
 	files = append(files, jobdir.MirrorFile{Name: checkpoint.JobFile, Body: job})
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed meanwhile
+			return nil // the folder was removed meanwhile
 		}
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (l *Load) keepInState(folder string, encoded []byte) error {
 		switch {
 		case name == ".":
 		case e.IsDir() && !strings.Contains(name, "=") && name != rundir.StampsDir:
-			return fs.SkipDir // of earlier attempts
+			return fs.SkipDir // files of earlier attempts
 		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File,
 			name == checkpoint.PrevFile, name == checkpoint.JobFile,
 			strings.HasPrefix(name, rundir.LockFile), name == rundir.SummaryFile, name == rundir.PageFile:
@@ -95,7 +95,7 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 	if err != nil || folder == "" {
 		return "", err
 	}
-	// It may be newer than the restored one.
+	// The local checkpoint may be newer than the restored one.
 	if err := os.Remove(filepath.Join(root(folder), checkpoint.PrevFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -106,7 +106,7 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" {
 		late := o.Load.LongestLate()
-		if l.FormerFor > 0 { // the holder ended by itself and knew
+		if l.FormerFor > 0 { // the holder ended normally and knew
 			late = min(late, l.FormerFor)
 		}
 		until, sent := now.Add(late), true

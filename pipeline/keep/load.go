@@ -11,18 +11,18 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Load identifies a run of a load, with everything that resuming depends on.
+// Load identifies a load, with everything that resuming it depends on.
 type Load struct {
 	Inputs       []string
-	Target       string // its name
+	Target       string // name of the target
 	Place        string // of an embedded store
 	Table        string
 	RunDir       string          // "" until a run is found or begun, unless named by the user
-	ReturnedKeys string          // file that the keys made by the service are kept in
+	ReturnedKeys string          // file for the keys made by the service
 	Nothing      bool            // is kept
 	Ordered      bool            // rows of a key are written in the order of the inputs
 	Rows         []progress.Fact // how rows are written
-	PolicyNow    time.Time       // that ages are counted from
+	PolicyNow    time.Time       // the time from which ages are counted
 	// Settle is how long an attempt of unknown outcome may still be applied; Request is the time-out of a request.
 	Settle, Request time.Duration
 	Resume          Resume
@@ -41,7 +41,7 @@ func (c *Checkpoint) Held() *jobdir.Lease {
 	return c.Lease
 }
 
-// MayAct returns an error once the load may no longer write.
+// MayAct returns an error once the process may no longer write.
 func (c *Checkpoint) MayAct() error {
 	if l := c.Held(); l != nil {
 		return l.Check()
@@ -58,18 +58,19 @@ type Invocation struct {
 
 // Checkpoint configures how checkpoints of a load are kept.
 type Checkpoint struct {
-	Every time.Duration // time between two; 0 takes a second
-	// Sync syncs acknowledged rows for a service that does not, before a checkpoint calls them final. May be nil.
+	Every time.Duration // interval; 0 means a second
+	// Sync syncs acknowledged rows before a checkpoint calls them final, for a service that does not sync them itself. May
+	// be nil.
 	Sync func() error
 	// Keep keeps the checkpoint of a finished load that has follow-up work: if its process is killed then, running it
 	// again does not start the load again. After the work the caller calls Report.RemoveCheckpoint.
 	Keep bool
-	// State keeps checkpoints and their files where another machine finds them; nil means only in the run folder.
+	// State stores checkpoints and their files where another machine can find them; nil means only in the run folder.
 	State *jobdir.Mirror
 	// Lease, if not nil, is held by the only process that may send rows of a load without State.
 	Lease *jobdir.Lease
 	// Repeats means that every attempt sends the same bytes for a key's only row, so that a late request changes nothing.
-	// The load then waits for none, and Report.LateUntil says until when one may arrive.
+	// The load then does not wait for late requests, and Report.LateUntil says until when one may arrive.
 	Repeats bool
 	// None keeps neither checkpoints nor the job, because the load's rows cannot be read again.
 	None bool
@@ -83,20 +84,22 @@ type Known interface {
 	plan.Selection
 	// Once reports whether known inputs are left out; if not, nothing else is called.
 	Once() bool
-	// Begin comes before an attempt's first row: the chosen inputs will be loaded into the table created then.
+	// Begin is called before an attempt's first row: the chosen inputs will be loaded into the table with that creation
+	// time.
 	Begin(ctx context.Context, created int64, run string) error
 	// Blocks returns what was learned about the inputs since the last call, for Restore of a later attempt.
 	Blocks() []byte
 	Restore(blocks []byte) error
-	// Loaded comes when the load has finished, before its checkpoint is removed. bad are the inputs that were set aside.
+	// Loaded is called when the load has finished, before its checkpoint is removed. bad are the inputs that were set
+	// aside.
 	Loaded(ctx context.Context, bad []BadInput) error
-	// NothingNew comes instead of all this when nothing was chosen, or only bad inputs.
+	// NothingNew is called instead of these when nothing was chosen, or only bad inputs.
 	NothingNew(ctx context.Context, bad []BadInput) error
 	// Same reports whether an input is known to have the content that the resumed run began with, though not its version.
 	Same(ctx context.Context, name string) (bool, error)
-	// Nights returns on how many nights an input with the same content was bad.
+	// Nights returns in how many nightly loads an input with the same content was bad.
 	Nights(name string) int
-	// Works reports whether the table has taken inputs by the same command.
+	// Works reports whether the same command has loaded inputs into the table before.
 	Works() bool
 	// Copies returns inputs that Select left out as copies of bad ones. They are no longer known.
 	Copies(bad []BadInput) []BadInput
@@ -107,7 +110,7 @@ type Known interface {
 // Once reports whether inputs are loaded only once into the table.
 func (r *Resume) Once() bool { return r.Known != nil && r.Known.Once() }
 
-// Nights returns on how many nights an input was bad before.
+// Nights returns in how many earlier nightly loads an input was bad.
 func (r *Resume) Nights(name string) int {
 	if !r.Once() {
 		return 0

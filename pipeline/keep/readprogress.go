@@ -15,27 +15,27 @@ import (
 type ReadProgress struct {
 	sources  []*plan.Source
 	Ordered  bool
-	live     bool                       // the sources are
+	live     bool                       // the sources are live
 	ends     bool                       // it matters that a source was read to its end
-	read     checkpoint.Set             // of all attempts
-	again    checkpoint.Set             // by this attempt: handed over, even if an earlier one had it too
-	starts   map[int][]checkpoint.Start // of splits of sources that are read in order
+	read     checkpoint.Set             // by all attempts
+	again    checkpoint.Set             // handed over by this attempt, including what an earlier one has read
+	starts   map[int][]checkpoint.Start // starts of splits of sources read in order
 	held     int                        // bytes of all starts
-	most     int                        // of held, until starts are forgotten
+	most     int                        // limit of held above which starts are forgotten
 	first    int                        // first source that may have starts
 	leftover leftover
 }
 
-// leftover is the rest of the previous attempt.
+// leftover is what remains of the previous attempt.
 type leftover struct {
 	from   *checkpoint.Snapshot             // the snapshot to resume from; nil in the first attempt
-	base   *checkpoint.Snapshot             // the same; nil if nothing of it is left
-	out    map[checkpoint.Position]struct{} // its rows out that have not left their queue again
+	base   *checkpoint.Snapshot             // the same; nil if nothing of it remains
+	out    map[checkpoint.Position]struct{} // rows in its Out that have not left their queue again
 	replay *checkpoint.Replay               // base as seen by the intake
 	queued int64                            // suspect rows that are in the lanes
-	passed bool                             // all suspect rows have come
+	passed bool                             // all suspect rows have arrived
 	left   int64                            // records of base that are not final and were not read again
-	final  bool                             // all that base has read is
+	final  bool                             // everything that base has read is final
 }
 
 func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *ReadProgress {
@@ -54,7 +54,7 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 		k.held += startBytes(&s)
 	}
 	if k.live {
-		return k // nothing that was read before comes again
+		return k // records already read do not return
 	}
 	k.leftover.base, k.leftover.replay = b, checkpoint.NewReplay(&b.State, ordered)
 	k.leftover.left = openRecords(b.Counters)
@@ -77,7 +77,8 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Bounds of the places remembered: in a source, and bytes of all. Beyond them every other place but one is forgotten.
+// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every second one is
+// forgotten.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
@@ -100,7 +101,7 @@ func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	source := sp.Position.Source
 	starts := k.starts[source]
 	if n := len(starts); n > 0 && starts[n-1].Record >= sp.Position.Record {
-		return // it is read again
+		return // its records are read again
 	}
 	start := checkpoint.Start{
 		Source: source, Record: sp.Position.Record, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
@@ -166,7 +167,7 @@ func (k *ReadProgress) meet(p *intake.Parsed) {
 	}
 }
 
-// Fresh returns how many of n records of a split from one on no earlier attempt has counted.
+// Fresh returns how many of n records of a split, beginning at from, no earlier attempt has counted.
 func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
@@ -208,19 +209,20 @@ func (k *ReadProgress) ForIntake() *intake.Resumed {
 	}
 }
 
-// Resumes reports whether rows may come that the previous attempt has read.
+// Resumes reports whether rows that the previous attempt has read may arrive again.
 func (k *ReadProgress) Resumes() bool { return k.leftover.base != nil }
 
 // AllFinal reports whether everything that the previous attempt read is final.
 func (k *ReadProgress) AllFinal() bool { return k.leftover.base == nil || k.leftover.final }
 
-// ReadTo is the end of everything that this attempt has read.
+// ReadTo returns the end of everything that this attempt has read.
 func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 
-// Unread is the number of the previous attempt's unfinished records not read again.
+// Unread returns the number of the previous attempt's unfinished records not read again yet.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.
+// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole means that all input
+// was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
 	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
@@ -243,10 +245,11 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	}
 }
 
-// DescribeSources adds where to read each source from and known parts of streams. It forgets starts not needed.
+// DescribeSources adds where to begin each source, and the known parts of streams. It forgets unneeded starts.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
-		// One source has the first unfinished record: earlier sources are not read again, later ones from their beginning.
+		// One source has the first unfinished record: earlier sources are not read again, later ones are read from the
+		// beginning.
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
@@ -297,7 +300,7 @@ func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
 }
 
-// complete notes that a source has nothing left to be read or sent, if it was read to its end.
+// complete notes that a source has nothing left to read or send, if it was read to its end.
 func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	if !k.read.Ended(source) {
 		return false
@@ -306,7 +309,7 @@ func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	return true
 }
 
-// describeStarts adds the last start of a source that is not after its first open record.
+// describeStarts adds the last start of a source that is not after its first unfinished record.
 func (k *ReadProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
 	starts := k.starts[source]
 	if len(starts) == 0 {
@@ -326,7 +329,7 @@ func PositionOf(r table.Ref) checkpoint.Position {
 	return PositionAfter(r.Position(), 0)
 }
 
-// PositionAfter is the position a number of records after another.
+// PositionAfter returns the position after records after p.
 func PositionAfter(p table.Position, after int64) checkpoint.Position {
 	return checkpoint.At(p.Source, p.Record+after)
 }

@@ -32,7 +32,7 @@ type Resume struct {
 	AcceptChanged bool
 	// LocksDir is the folder, one for each user of the machine, of locks across working folders; "" means none.
 	LocksDir string
-	Args     []string // the command's arguments, kept in the run folder; without secrets
+	Args     []string // the command's arguments without secrets, kept in the run folder
 	// Request is the command as JSON without secrets, kept in the run folder to repeat it.
 	Request json.RawMessage
 	// Settings, if not nil, is a job with inferred types and a separator that the load takes over.
@@ -54,7 +54,7 @@ type Resumed struct {
 	Written     int64 // rows
 	BytesRead   int64
 	Since       time.Time
-	// Rereads are sources that are not at their first record, and must be read again from it.
+	// Rereads are sources that resume after their first record, but must be read again from the beginning.
 	Rereads []string
 }
 
@@ -62,20 +62,20 @@ type Resumed struct {
 type Point struct {
 	Load     *Load
 	Job      *checkpoint.Job
-	Snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
+	Snapshot *checkpoint.Snapshot // of the previous attempt; nil in the first one
 	lock     *rundir.Lock         // of the run folder
-	begun    string               // used until there is a run folder
+	begun    string               // folder used until there is a run folder
 	claims   []*rundir.Lock
-	runs     func() ([]foundRun, error) // of the load, under its lock
+	runs     func() ([]foundRun, error) // returns the load's runs; call it under the lock
 	IDs      *TableIDs
-	Order    []*readorder.Schedule // that the attempts before have followed
+	Order    []*readorder.Schedule // that earlier attempts have followed
 	// Nothing may be sent before Hold; requests of the previous attempt may be applied until SuspectUntil.
 	Hold, SuspectUntil time.Time
 	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
 }
 
-// Find finds the run to resume and takes its lock. Without a run it returns only the job. The locks that Release gives
-// back are taken before looking: of two processes that begin the same load at once, one ends here.
+// Find finds the run to resume and takes its lock. Without a run it returns only the job. It first takes the locks that
+// Release gives back: if two processes begin the same load at once, one of them fails here.
 func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
 		Identity: progress.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
@@ -100,7 +100,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	path := l.RunDir
 	if l.Checkpoint.State != nil {
 		if path, err = l.restore(ctx); err != nil || path == "" {
-			return o, err // data only on this machine was not kept in the state, and is invalid
+			return o, err // data that is only on this machine and not in the state is invalid
 		}
 		if o.lock == nil {
 			if o.lock, err = rundir.TakeLock(path); err != nil {
@@ -109,7 +109,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 		}
 	}
 	if path != "" && !checkpoint.Exists(path) {
-		return o, nil // no run, or one that sent nothing
+		return o, nil // no run, or a run that has sent nothing
 	}
 	if path == "" {
 		if path, err = unfinished(o.runs()); err != nil || path == "" {
@@ -138,13 +138,14 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	l.RunDir, l.PolicyNow = path, job.PolicyNow
 	job.Args, job.Request, job.Command = o.Job.Args, o.Job.Request, o.Job.Command
 	o.Job, o.Snapshot = job, s
-	maps.Copy(o.IDs.created, s.Tables) // of the attempt before
+	maps.Copy(o.IDs.created, s.Tables) // of the previous attempt
 	o.settle(now, checkpoint.Now().Since(s.Uptime), l.Settle, l.Request)
 	return o, nil
 }
 
-// settle works out until when requests of the previous attempt may be applied. That sent nothing later than keptFor
-// after its last checkpoint, at least ago old, nor after it ended; an unanswered attempt may be applied for settle.
+// settle determines until when requests of the previous attempt may be applied. That attempt sent nothing later than
+// keptFor after its last checkpoint, at least ago old, nor after it ended. An unanswered request may be applied for
+// settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
 	settle = max(settle, s.Settle)
@@ -192,7 +193,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	}
 	details := append([]progress.Fact{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
-		// A row sent by the previous attempt is recognised by no other mark, and its key is in no other file.
+		// Rows sent by the previous attempt are recognised only by their mark, and their keys are only in that file.
 		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	details = append(details, facts...)
@@ -216,7 +217,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 			return o.changedError(changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {
-			o.Snapshot.Chains = nil // of streams that are no longer the same
+			o.Snapshot.Chains = nil // the streams are no longer the same
 		}
 	}
 	o.Job.Details = details
@@ -224,7 +225,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	o.Job.Separator = planned.Separator()
 	if o.Job.Types == nil {
 		for _, c := range planned.Fields {
-			if c.Exact || c.Time == nil && !c.Hex { // types with more to them are in the command
+			if c.Exact || c.Time == nil && !c.Hex { // types with more details are in the command
 				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Asked: !c.Exact}
 				if c.Own != c.Type && c.Own != table.Null {
 					typed.Own = c.Own.String()
@@ -320,7 +321,7 @@ func openRecords(c map[string]int64) int64 {
 	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }
 
-// Rereads returns the names of the sources that are read from their beginning up to where the attempt resumes.
+// Rereads returns the names of the sources that must be read from the beginning up to where the attempt resumes.
 func (o *Point) Rereads(planned *plan.Plan) (names []string) {
 	for _, from := range o.Snapshot.Starts {
 		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
@@ -379,7 +380,7 @@ func (o *Point) ReadOrder(planned *plan.Plan) error {
 	file, err := o.Job.ReadOrder(o.Load.RunDir)
 	if err == nil && file != nil {
 		if o.Order, err = readorder.Decode(file); err != nil {
-			err = fmt.Errorf("read the order of reading: %w", err)
+			err = fmt.Errorf("read the reading order: %w", err)
 		}
 	}
 	if err != nil {
@@ -387,7 +388,7 @@ func (o *Point) ReadOrder(planned *plan.Plan) error {
 	}
 	for _, s := range o.Order {
 		if s.Source+s.Sources > len(planned.Sources) {
-			return fmt.Errorf("read the order of reading: it is for %d inputs, but there are %d; "+source.StartOver,
+			return fmt.Errorf("read the reading order: it is for %d inputs, but there are %d; "+source.StartOver,
 				s.Source+s.Sources, len(planned.Sources))
 		}
 	}

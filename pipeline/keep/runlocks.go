@@ -19,8 +19,9 @@ import (
 // locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
-// claim takes the locks under which a run is looked for and made: the named run folder's, else the load's here, and the
-// load's for all folders. Loads of two streams into their own run folders do not exclude each other.
+// claim takes the locks under which a run is looked for and created: that of the named run folder, or else of the load
+// in this working folder, and that of the load in all working folders. Loads of two streams into their own run folders
+// do not exclude each other.
 func (o *Point) claim() (err error) {
 	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, IsStream)
@@ -54,11 +55,11 @@ func (o *Point) claim() (err error) {
 func (o *Point) Release() {
 	o.forgetBegun()
 	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
-		_ = l.Release() // the process's end would do
+		_ = l.Release() // the end of the process also releases it
 	}
 }
 
-// begunFolder is the folder for a load from its first moment until it has a run folder.
+// begunFolder returns the folder for a load from its first moment until it has a run folder.
 func begunFolder(identity string) string {
 	return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity)
 }
@@ -79,7 +80,7 @@ func (o *Point) noteBegun() error {
 
 func (o *Point) forgetBegun() {
 	if o.begun != "" {
-		_ = os.RemoveAll(o.begun) // resuming looks whether a process holds its lock
+		_ = os.RemoveAll(o.begun) // resuming checks whether a process holds its lock
 		o.begun = ""
 	}
 }
@@ -142,7 +143,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
 		default:
-			// It has finished or sent nothing yet: two loads of the same inputs at once would not keep the order of rows.
+			// It has finished or sent nothing yet. Two concurrent loads of the same inputs would not keep the order of rows.
 			lock, err := rundir.TakeLock(r.path)
 			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
@@ -189,7 +190,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 func (o *Point) TakeIndexes() {
 	runs, err := o.runs()
 	if err != nil {
-		return // without the index; the command says which are missing
+		return // the table has no indexes; the command says which are missing
 	}
 	for _, r := range runs {
 		if r.unfit == nil && r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {

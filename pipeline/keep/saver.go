@@ -12,11 +12,11 @@ import (
 // saving is a checkpoint on its way to the disk.
 type saving struct {
 	snapshot *checkpoint.Snapshot
-	files    []*os.File // to be synced before
+	files    []*os.File // to be synced first
 	failed   error      // why it must not be written
 }
 
-// Saved is the result of writing one.
+// Saved is the result of writing a checkpoint.
 type Saved struct {
 	described time.Time // the moment described
 	err       error
@@ -27,10 +27,10 @@ type saver struct {
 	path   string
 	sync   func() error // of the store; may be nil
 	onSave func(*checkpoint.Snapshot) error
-	state  func(encoded []byte) error // keeps it in the state; may be nil
+	state  func(encoded []byte) error // stores the checkpoint in the state; may be nil
 	jobs   chan *saving
 	done   chan Saved
-	onDisk atomic.Pointer[time.Time] // the moment that the newest one describes
+	onDisk atomic.Pointer[time.Time] // the moment that the newest checkpoint describes
 }
 
 func newSaver(path string, sync func() error, onSave func(*checkpoint.Snapshot) error) *saver {

@@ -35,7 +35,7 @@ func (s *steps) take(name string) error {
 	return nil
 }
 
-// recordedSaver is a saver with its own folder. It never blocks on the checkpoints of a test.
+// recordedSaver returns a saver with its own folder. It never blocks on the checkpoints of a test.
 func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	taken := &steps{fail: fail}
 	s := newSaver(t.TempDir(), func() error { return taken.take("store") },
@@ -87,8 +87,8 @@ func TestCheckpointIsNotWrittenIfItsFilesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// Requests are sent only for a while after the moment on disk: an unwritten one does not count.
-func TestOnlyAWrittenCheckpointAdvancesTheTime(t *testing.T) {
+// Requests are sent only for a while after the moment of the checkpoint on disk: an unwritten one does not count.
+func TestOnlyWrittenCheckpointAdvancesTime(t *testing.T) {
 	s, _ := recordedSaver(t, "")
 	first, second := time.Unix(1e9, 0), time.Unix(1e9+1, 0)
 	failed := errors.New("the archive is not whole")
@@ -103,7 +103,7 @@ func TestOnlyAWrittenCheckpointAdvancesTheTime(t *testing.T) {
 	conformance.True(t, last != nil && last.Equal(first), "the moment on the disk is %v, want %v", last, first)
 }
 
-func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
+func TestCheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := &Schedule{keptFor: keptFor}
 	conformance.True(t, s.AwaitsFirst() && s.Due(now) == 0 && s.MayWait(now) != 0 && s.SendUntil().IsZero(),
@@ -127,7 +127,7 @@ func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	conformance.True(t, s.MayWait(late) != 0 && s.Due(late) == 0, "rows are sent long after the last checkpoint")
 }
 
-func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
+func TestLoadWithoutCheckpointsNeverWaits(t *testing.T) {
 	var s *Schedule
 	now := time.Now()
 	conformance.True(t, !s.AwaitsFirst() && s.MayWait(now) == 0 && s.Due(now) == math.MaxInt64 && s.SendUntil().IsZero(),
@@ -166,7 +166,7 @@ func TestNothingIsSentWithoutRecentCheckpoint(t *testing.T) {
 		kept()
 		err := <-waiting
 		conformance.True(t, err == nil && sender.posts.Load() == 1, "after the first checkpoint: %v", err)
-		time.Sleep(keptFor) // the batch was cut before, and stood still
+		time.Sleep(keptFor) // the batch was cut earlier and then delayed
 		waiting = post()
 		time.Sleep(time.Minute)
 		conformance.MustEqual(t, sender.posts.Load(), 1, "requests while the checkpoint is too old")
@@ -202,7 +202,7 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 		"held, another boot": {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second},
 			uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
 	} {
-		// The wall clock of the previous process does not count: it was an hour fast, or slow.
+		// The wall clock of the previous process does not count: it may be an hour fast or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
 			o := &Point{Snapshot: &checkpoint.Snapshot{About: tt.about}}
@@ -220,7 +220,7 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 	}
 }
 
-func TestTheMachineCountsItsUptime(t *testing.T) {
+func TestUptimeAdvances(t *testing.T) {
 	first := checkpoint.Now()
 	if first.Boot == "" {
 		t.Skip("this system has no clock that counts from its boot")
@@ -234,8 +234,8 @@ func must(t *testing.T, err error) {
 	conformance.Must(t, err)
 }
 
-// Thousands of parts take bounded memory while their rows wait, and hardly any once these are final.
-func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
+// Thousands of parts take bounded memory while their rows wait, and hardly any once the rows are final.
+func TestPlacesOfManyPartsAreBounded(t *testing.T) {
 	const parts, splits = 10_000, 20
 	planned := &plan.Plan{Parallel: true}
 	sources := conformance.Try(sourcetest.NewKeyed("keyed", 0).Open(context.Background(), []byte("[0,1]"))).Must(t)
@@ -270,8 +270,8 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	}
 }
 
-// A resumed load joins its keys as before: with another separator, rows would be in the table twice.
-func TestResumedLoadKeepsTheChosenSeparator(t *testing.T) {
+// A resumed load joins keys with the same separator: with another one, rows would be in the table twice.
+func TestResumedLoadKeepsSeparator(t *testing.T) {
 	for _, want := range []rune{'|', '\x1f', '–'} {
 		r := new(plan.Request)
 		(&Point{Job: &checkpoint.Job{Separator: string(want)}}).Settings(r, nil)

@@ -21,7 +21,7 @@ import (
 // TableIDs recognises tables by creation time: a dropped one's rows are gone. It is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
-	created map[string]int64     // by table, as in client.Table; 0 means a service that does not say
+	created map[string]int64     // by table, as in client.Table; 0 if the service does not tell
 	made    map[string]time.Time // tables that this attempt has made, and when
 }
 
@@ -32,7 +32,7 @@ func NewTableIDs() *TableIDs {
 // ReplacedError means that a table was dropped and created again after rows were written to it.
 type ReplacedError struct {
 	Table    string
-	Was, Now int64 // when it was made, as in client.Table
+	Was, Now int64 // creation times, as in client.Table
 }
 
 func (e *ReplacedError) Error() string {
@@ -136,13 +136,13 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 	return nil
 }
 
-// staleGuard holds requests back while the last checkpoint is too old: a resuming attempt relies on nothing being sent
-// later. A batch cut in time may be late: rows are looked up first, it is sent in halves, or the process sleeps.
+// staleGuard holds requests back while the last checkpoint is too old: a resuming attempt relies on nothing having been
+// sent later. A batch cut in time may be late: rows are looked up first, it is sent in halves, or the process sleeps.
 type staleGuard struct {
 	writer.Sender
-	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil needs none
+	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil means that none is needed
 	keptFor time.Duration
-	mayAct  func() error    // nil may always
+	mayAct  func() error    // nil means always allowed
 	halted  context.Context // ends when nothing is left to send
 }
 
@@ -157,7 +157,7 @@ func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sen
 	return &staleGuard{Sender: s, mayAct: c.MayAct, halted: halted}
 }
 
-// Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
+// Post waits for a checkpoint if the last one is too old, and returns errNotSent if none is written.
 func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
 		if g.isFresh() && (g.mayAct == nil || g.mayAct() == nil) {
@@ -177,5 +177,5 @@ func (g *staleGuard) isFresh() bool {
 	return last != nil && Elapsed(*last, time.Now()) < g.keptFor
 }
 
-// guardAgain is the interval between a waiting request's looks for a new checkpoint.
+// guardAgain is the interval at which a waiting request checks for a new checkpoint.
 const guardAgain = 10 * time.Millisecond

@@ -16,9 +16,9 @@ type ceilings struct {
 	instance           *ratelimit.Shared // the service's limit over all tables
 	tables             tableRates
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
-	share              *share            // of limits that several loads keep together; nil without them
+	share              *share            // of the limits shared by several loads; nil if there are none
 	maxRows, maxBytes  int               // of a batch
-	learnt             *writer.Size      // the size that a gateway has refused
+	learnt             *writer.Size      // body limit learnt from a gateway's refusals
 	window             *sendwindow.Window
 	room               func() int // requests that can be in flight concurrently
 }
@@ -27,7 +27,8 @@ type ceilings struct {
 const (
 	// ceilingBurst is how much unused time a load may catch up on.
 	ceilingBurst = 20 * time.Millisecond
-	// A batch holds at most what a ceiling lets through in this time; under a low one rows would come in lumps.
+	// A batch holds at most what a ceiling lets through in this time; otherwise rows would leave in bursts under a low
+	// one.
 	ceilingBatch = 0.02 // seconds
 )
 
@@ -46,7 +47,7 @@ func (c *ceilings) wait(now time.Time) time.Duration {
 	return max(c.rows.Wait(now), c.units.Wait(now), c.bytes.Wait(now))
 }
 
-// instanceWait returns the time until the instance takes a batch of that many units.
+// instanceWait returns the time until the instance accepts a batch of the given units.
 func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
@@ -57,7 +58,8 @@ func (c *ceilings) shared(now time.Time) bool {
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates returns the ceilings in rows, units and bytes a second, 0 for none: the lower of own and shared ones.
+// rates returns the ceilings in rows, units and bytes per second, 0 for none: the lower of the load's own and the
+// shared ones.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())
@@ -103,7 +105,7 @@ func (c *ceilings) batchRows() int {
 	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
-// batchUnits is the units that a batch for a table may hold, given its lane's.
+// batchUnits returns the units that a batch for a table may hold, given those of its lane.
 func (c *ceilings) batchUnits(table string, units float64) float64 {
 	if _, rate, _ := c.rates(); rate > 0 {
 		units = min(units, max(1, rate*ceilingBatch))

@@ -11,29 +11,30 @@ import (
 type Config struct {
 	Concurrency  int // requests in flight; 0 takes pipeline.DefaultConcurrency
 	BatchRows    int // rows in a request; 0 takes the service's limit
-	BatchBytes   int // of a request's body, unless one row is larger; 0 takes the service's limit
+	BatchBytes   int // maximum body of a request, unless one row is larger; 0 takes the service's limit
 	Rates        Rates
-	Shared       *SharedLimits // shared with other loads of the process, besides its own; nil means none
-	FlushRequest *FlushRequest // sends batches that are not full; nil never does
-	// without progress of a partition before the load gives up; 0 is pipeline.DefaultRetryFor
+	Shared       *SharedLimits // limits shared with other loads of the process; nil means none
+	FlushRequest *FlushRequest // requests that batches leave before they are full; nil never does
+	// RetryFor is the time without progress of a partition before the load gives up; 0 means pipeline.DefaultRetryFor.
 	RetryFor time.Duration
-	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
+	Backoff  ratelimit.Backoff // between attempts of a row; zero means 50 ms growing to 5 s
 }
 
-// Rates are limits over all partitions in units a second; 0 means none.
+// Rates are limits over all partitions, per second; 0 means none.
 type Rates struct {
 	MaxWCU   float64 // write capacity units
 	MaxRows  float64
-	MaxBytes float64 // of rows as the service counts them
+	MaxBytes float64 // bytes of rows as the service counts them
 }
 
-// FlushRequest makes a load send what it has read while somebody waits. Any goroutine may call it; nil is never wanted.
+// FlushRequest makes a load send all rows read so far while someone waits. Any goroutine may call it; nil never
+// requests it.
 type FlushRequest struct {
 	waiting atomic.Int64
-	begun   chan struct{} // one
+	begun   chan struct{} // capacity 1
 }
 
-// NewFlushRequest makes a FlushRequest for one load.
+// NewFlushRequest returns a FlushRequest for one load.
 func NewFlushRequest() *FlushRequest { return &FlushRequest{begun: make(chan struct{}, 1)} }
 
 // Begin makes the load send at once until End.
@@ -49,7 +50,7 @@ func (h *FlushRequest) End() { h.waiting.Add(-1) }
 
 func (h *FlushRequest) wanted() bool { return h != nil && h.waiting.Load() > 0 }
 
-// Begins receives when someone begins to wait.
+// Begins delivers when someone begins to wait.
 func (h *FlushRequest) Begins() <-chan struct{} {
 	if h == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 // diskWorkers is the number of frames written or read concurrently.
 const diskWorkers = 2
 
-// disk runs the jobs of the queues on the disk.
+// disk runs the disk jobs of the queues.
 type disk struct {
 	store *spill.Store
 	jobs  chan *shuffle.Job
@@ -20,10 +20,10 @@ type disk struct {
 	tried time.Time // when a disk that was full was last tried again
 }
 
-// diskAgain is how long a full disk is left alone while the load frees nothing on it.
+// diskAgain is the interval at which a full disk is tried again while the load frees nothing on it.
 const diskAgain = 3 * time.Second
 
-// Close removes the spilled rows and leaves shared limits to the others.
+// Close removes the spilled rows and returns the load's share of shared limits.
 func (s *Set) Close() error {
 	s.ceilings.share.leave()
 	return s.options.Disk.Close()
@@ -79,7 +79,7 @@ type Spill struct {
 	Frames    int    `json:"frames"`
 	RawBytes  int64  `json:"raw_bytes"`
 	DiskBytes int64  `json:"disk_bytes"`
-	Rows      int64  `json:"rows_spilled"`    // all that ever were
+	Rows      int64  `json:"rows_spilled"`    // in total
 	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
 }
 

@@ -18,15 +18,15 @@ const requestCopies = 3
 type flight struct {
 	partitioner.Flight
 	lane  *lane
-	table string    // among several
-	bytes int64     // of memory, besides the blocks
-	until time.Time // last moment to send it; zero means any
+	table string    // if there are several
+	bytes int64     // of memory in addition to the blocks
+	until time.Time // last moment to send it; zero means no limit
 	mark  sendwindow.Mark
 
-	onLink  time.Duration // for how long the link is busy with it and all before it, as far as is known
+	onLink  time.Duration // known time for which the link is busy with it and earlier ones
 	left    time.Time
-	probe   bool // of a lane that hears nothing
-	overdue bool // when it was last looked at
+	probe   bool // of a lane that gets no answers
+	overdue bool // when it was last checked
 	silent  bool // it no longer counts as in flight
 }
 
@@ -39,7 +39,8 @@ type Result struct {
 }
 
 // flights are the requests in flight, at most one for each worker, and their memory. They belong to the dispatcher's
-// goroutine; the workers take from out and give to back, both large enough for all. A worker that receives nil ends.
+// goroutine; the workers receive from out and send to back, which both hold all flights. A worker that receives nil
+// ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result
@@ -49,9 +50,9 @@ type flights struct {
 	bytes  int64
 	budget int64
 	waits  bool       // a free worker waits for memory
-	answer time.Time  // the last one, or when the first request left
-	took   float64    // seconds that answers take, the mean
-	room   func() int // requests that the connection can take
+	answer time.Time  // time of the last answer, or when the first request left
+	took   float64    // mean seconds that answers take
+	room   func() int // returns how many requests the connections can take
 
 	silence silence
 }
@@ -78,17 +79,17 @@ func (f *flights) open() bool {
 	return len(f.idle) > 0 && f.flying() < f.room() && (f.flying() == 0 || f.bytes < f.budget)
 }
 
-// waitsMore reports whether a free worker begins to wait for memory.
+// waitsMore reports whether a free worker begins to wait for memory now.
 func (f *flights) waitsMore() bool {
 	before := f.waits
 	f.waits = len(f.idle) > 0 && f.flying() > 0 && f.bytes >= f.budget
 	return f.waits && !before
 }
 
-// next is the next flight to leave, to be filled.
+// next returns the next flight to be filled and sent.
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
-// leave counts the next flight as sent. The caller sends it or gives it back.
+// leave counts the next flight as sent. The caller then sends it or frees it.
 func (f *flights) leave(now time.Time) {
 	n := f.next()
 	f.idle = f.idle[:len(f.idle)-1]
@@ -101,7 +102,7 @@ func (f *flights) leave(now time.Time) {
 // free takes back a flight after its outcomes were taken.
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
-	if n.silent { // another has its place
+	if n.silent { // another flight has its place
 		f.silence.count--
 		f.out <- nil // never blocks: it holds one for each silent flight
 		return
@@ -116,7 +117,7 @@ func (f *flights) free(n *flight) {
 const (
 	silentLeast = 3 * time.Second
 	silentFirst = 10 * time.Second // before the first answer
-	silentMeans = 5                // times the mean that answers took
+	silentMeans = 5                // times the mean answer time
 )
 
 func (f *flights) began(now time.Time) {
@@ -131,7 +132,7 @@ func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
-// meanOf moves a mean of seconds; 0 means none.
+// meanOf updates a moving mean in seconds; 0 means none yet.
 func meanOf(mean float64, took time.Duration) float64 {
 	t := max(took.Seconds(), 1e-9)
 	if mean == 0 {
@@ -140,7 +141,7 @@ func meanOf(mean float64, took time.Duration) float64 {
 	return mean + (t-mean)/8
 }
 
-// silent reports whether requests are in flight and none has been answered for long.
+// silent reports whether requests are in flight and none has been answered for a long time.
 func (f *flights) silent(now time.Time) bool {
 	if f.flying() == 0 {
 		return f.silence.count > 0

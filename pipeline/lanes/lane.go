@@ -26,7 +26,7 @@ type Pacer interface {
 // lane is a partition as the load knows it, besides its rows.
 type lane struct {
 	index  int
-	table  string // of a load into several tables
+	table  string // if the load has several tables
 	gap    bool   // its rows wait for their table: nothing can be sent
 	slot   int    // number in landings
 	queue  *shuffle.Queue
@@ -44,54 +44,54 @@ type lane struct {
 
 type away struct {
 	requests, rows int
-	fresh          int // rows that the last batch took from the queue; the others waited for one of their key
+	fresh          int // rows that the last batch took from the queue; the others had waited for a row of their key
 }
 
 // turn is the time of the lane's next turn, if known.
 type turn struct {
-	begun       time.Time // when its first row came
+	begun       time.Time // when its first row arrived
 	ended       bool      // its last row is final
 	lastSend    time.Time
-	stale       bool // something has changed since it was found out
-	asks        bool // nothing keeps it from sending but the time at
+	stale       bool // something has changed since it was determined
+	asks        bool // only the time at keeps it from sending
 	at          time.Time
-	paced       time.Time // at, as far as the pacer alone says
-	tableLimits bool      // at is when its table takes more, from all of its lanes together
+	paced       time.Time // value of at by the pacer alone
+	tableLimits bool      // at is when its table accepts more from all of its lanes together
 	units       float64
 }
 
-// begin notes that rows have come.
+// begin notes that rows have arrived.
 func (t *turn) begin(now time.Time) {
 	t.stale = true
 	if t.begun.IsZero() {
-		t.begun, t.lastSend = now, now // the first batch waits for company too
+		t.begun, t.lastSend = now, now // the first batch also waits for more rows
 	}
 }
 
-// health is the state of the partition's recent answers.
+// health is the state of the partition, by its recent answers.
 type health struct {
 	notBefore    time.Time
-	down         bool // it did not serve the last request that was answered
+	down         bool // it did not serve the last answered request
 	failures     int  // requests in a row without any answer
 	refusing     bool // the partition refuses everything: an outage, not its capacity
 	outages      ratelimit.Outages
 	unknown      unknown
-	hung         bool      // silent since an unanswered request left
+	hung         bool      // no answer since an unanswered request left
 	probing      int       // probes in flight
-	lastAnswered time.Time // when the last request left that was answered
-	took         float64   // seconds that its answers take, the mean
+	lastAnswered time.Time // when the last answered request left
+	took         float64   // mean seconds that its answers take
 }
 
 // unknown describes a partition that has accepted no row yet: its pacer would mistake that for a rate of zero.
 type unknown struct {
-	known   bool // it has accepted one
+	known   bool // it has accepted a row
 	since   time.Time
 	answers int
-	fresh   func() Pacer // makes a Pacer that has no measurements yet; may be nil
+	fresh   func() Pacer // returns a Pacer without measurements; may be nil
 }
 
 const (
-	unknownFor     = 2 * time.Second // that a partition refuses everything: no bucket or window is used up that long
+	unknownFor     = 2 * time.Second // of refusing everything: no bucket or window is used up that long
 	unknownAnswers = 3
 )
 
@@ -106,11 +106,11 @@ func (u *unknown) refused(sent, now time.Time) (outage bool) {
 	return u.answers >= unknownAnswers && now.Sub(u.since) >= unknownFor
 }
 
-// trouble is the time since a row was accepted.
+// trouble tracks the time since a row was accepted.
 type trouble struct {
 	patience  ratelimit.Patience
-	stuck     bool // a row was not accepted since one became final
-	tries     int  // answers since then
+	stuck     bool // a row has been refused since one became final
+	tries     int  // number of answers since then
 	lastError string
 }
 
@@ -122,7 +122,8 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 		turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child is the lane of a partition split off this one's, or with most of its keys: it inherits this lane's knowledge.
+// child returns the lane of a partition split from this one's, or with most of its keys. It inherits this lane's
+// knowledge.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -138,7 +139,8 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over how long the former lanes accepted no row, so that changes of the map do not prolong patience.
+// takeOver takes over the time for which the former lanes accepted no row, so that changes of the map do not extend
+// patience.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -161,7 +163,7 @@ func (l *lane) takeOver(from []*lane) {
 
 // Answer sums up an answer for the lane.
 type Answer struct {
-	units, Accepted     float64 // of rows that were accepted or throttled by their partition
+	units, Accepted     float64 // units of rows that were accepted, or throttled by their partition
 	flow                float64 // units of rows that the whole instance has throttled
 	byTable             float64 // units that the table refused, not the partition, as far as is known
 	Rows                int
@@ -204,7 +206,7 @@ func sum(f *partitioner.Flight) (a Answer) {
 	return a
 }
 
-// hear tells the pacer what an answer says about the partition's capacity. In an outage the pacer keeps what it knew.
+// hear tells the pacer what an answer says about the partition's capacity. In an outage the pacer keeps its knowledge.
 func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.Accepted == 0 {
@@ -225,7 +227,7 @@ func (l *lane) hear(sent, now time.Time, a Answer) {
 	}
 }
 
-// stalled reports whether the lane had no row accepted for its whole patience, although it was asked often enough.
+// stalled reports whether no row of the lane was accepted for its whole patience, although enough attempts were made.
 func (l *lane) stalled(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
@@ -233,7 +235,8 @@ func (l *lane) stalled(now time.Time) bool {
 // leastTries is the number of refusals that a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious is the number of rows to send at a time if whole requests fail repeatedly: one row may be the cause.
+// cautious returns the number of rows to send at a time; it is small if whole requests fail repeatedly, as one row may
+// be the cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }
@@ -273,7 +276,7 @@ func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) 
 		changed = l.health.down
 		l.health.down, l.health.failures = l.health.refusing, 0
 	case a.failed == a.Rows:
-		// Nobody answered. Once is chance; twice means that the service is down.
+		// There was no answer. Once may be chance; twice means that the service is down.
 		if l.health.failures++; l.health.failures > 1 {
 			l.health.notBefore = now.Add(min(backoff.After(l.health.failures-1), longestProbe))
 		}

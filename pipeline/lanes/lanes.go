@@ -35,9 +35,9 @@ type Set struct {
 	disk       *disk
 
 	options  *Options
-	ceilings *ceilings // over all of them
-	ready    []*lane   // of the last choice
-	sampled  time.Time // when the lanes were last looked at to find the slowest
+	ceilings *ceilings // over all lanes
+	ready    []*lane   // lanes that were ready at the last choice
+	sampled  time.Time // when the lanes were last sampled to find the slowest
 	observed observed
 	hearing  hearing
 }
@@ -56,7 +56,7 @@ type Options struct {
 	// The bytes added to every row when it is sent, and those added to this row; nil means none.
 	RowBytes int
 	RowExtra func(table.Ref) int
-	Leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
+	Leaves   func(*partitioner.Flight) error // called with a batch before it leaves; its error stops the load
 	Free     func(*table.Block)              // takes back a block of final rows; may be nil
 	Tuning   *Tuning
 }
@@ -132,7 +132,7 @@ func (s *Set) add(i int, m *partitioner.Map) *lane {
 }
 
 // share tells every lane how many requests it may have in flight (eight suffice for a lane among many, but a single
-// lane may have all), and how much memory its rows may take that wait for another of their key.
+// lane may have all), and how much memory its rows may take while they wait for another row of their key.
 func (s *Set) share() {
 	s.Cutter.LimitWaiting(s.options.Memory.Lanes / 4 / int64(s.Sending()))
 	n := s.mayFly()
@@ -141,7 +141,7 @@ func (s *Set) share() {
 	}
 }
 
-// mayFly limits a lane's requests in flight.
+// mayFly returns the limit of a lane's requests in flight.
 func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
 // Sending is the number of lanes that may send, at least one.
@@ -174,7 +174,7 @@ func (s *Set) ends(l *lane) bool {
 	return true
 }
 
-// Put puts a block into its lane. Under another map its rows are divided again.
+// Put puts a block into its lane. If the map has changed since, its rows are divided again.
 func (s *Set) Put(i int, b *table.Block, under *partitioner.Map, now time.Time) {
 	if under != s.Partitions {
 		keys := under.Range(i)
@@ -185,7 +185,7 @@ func (s *Set) Put(i int, b *table.Block, under *partitioner.Map, now time.Time) 
 	s.all[i].turn.begin(now)
 }
 
-// Begin notes that rows have come to any lane.
+// Begin notes that rows have arrived in lanes.
 func (s *Set) Begin(now time.Time) {
 	for _, l := range s.all {
 		if l.queue.Ready() > 0 || l.queue.More() {
@@ -221,8 +221,8 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	return s.ready[rand.IntN(len(s.ready))], 0
 }
 
-// longest returns the ready lane with the most rows, or one that has waited too long. Under one rate for all lanes, a
-// lane kept waiting by others would otherwise send its last rows at the speed of its partition, alone.
+// longest returns the ready lane with the most rows, or one that has waited too long. Under a common rate of all lanes,
+// a lane that others keep waiting would otherwise send its last rows alone, at the speed of its partition.
 func (s *Set) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.turn.lastSend.Compare(b.turn.lastSend) })
 	if now.Sub(first.turn.lastSend) >= s.turn() {
@@ -232,14 +232,14 @@ func (s *Set) longest(now time.Time) *lane {
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
-// lateRows is the minimum of rows in a batch when answers are late but none refuses. If the link is the cause, headers
-// cost as much as six short rows. If partitions have queues, those hold the same rows either way.
+// lateRows is the minimum number of rows in a batch when answers are late but none refuses rows. If the link is the
+// cause, headers cost as much as six short rows. If partitions have queues, those hold the same rows either way.
 const lateRows = 100.0
 
 // lateBytes caps the memory of those rows: if rows are long, headers are a small part.
 const lateBytes = 32 << 10
 
-// lateBatch is the minimum of rows in the lane's batches when answers are late.
+// lateBatch returns the minimum number of rows in the lane's batches when answers are late.
 func (l *lane) lateBatch() float64 {
 	if n := l.queue.Ready(); n > 0 {
 		return min(lateRows, lateBytes/(float64(l.queue.Bytes())/float64(n)))
@@ -295,7 +295,8 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 }
 
 // fewKeys reports whether a batch that leaves now is small only because keys have rows in flight: when those land, as
-// many rows follow. Sent as they land, rows of repeated keys would stay apart, a few in each request.
+// many rows follow. If rows were sent as soon as others land, rows of repeated keys would remain apart, a few in each
+// request.
 func (l *lane) fewKeys(ready, fresh, most int) bool {
 	rows := ready + min(fresh, l.away.fresh)
 	return 2*rows < min(most, rows+l.away.rows)
@@ -330,18 +331,18 @@ func (s *Set) Stalled(now time.Time, more bool) error {
 	return nil
 }
 
-// stalledError is the error of a load that has written no row for too long.
+// stalledError reports that a load has written no row for too long.
 type stalledError struct{ text, answer string }
 
 func (e *stalledError) Error() string { return e.text + "; last answer: " + e.answer }
 
-// Unwrap returns the last answer of the service, which decides whether trying again is of use.
+// Unwrap returns the last answer of the service, which decides whether retrying is useful.
 func (e *stalledError) Unwrap() error {
 	code, message, _ := strings.Cut(e.answer, " ")
 	return &tablestore.OtsError{Code: code, Message: message}
 }
 
-// lookAgain returns how often the lanes' patience must be checked.
+// lookAgain returns the interval at which the lanes' patience must be checked.
 func (s *Set) lookAgain() time.Duration {
 	next := time.Minute
 	for _, l := range s.all {

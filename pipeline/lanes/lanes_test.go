@@ -24,14 +24,14 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// optionsOf are options of lanes that keep nothing.
+// optionsOf returns options for lanes without checkpoints.
 func optionsOf(c Config) *Options {
 	return &Options{Config: &c, Order: plan.LastWins, Timeout: time.Minute,
 		Memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, Counts: new(ledger.Counted), Learnt: new(writer.Size),
 		Tuning: new(Tuning)}
 }
 
-// restlessLanes are lanes that may each send 1000 rows, with pacers that never wait.
+// restlessLanes returns lanes that may each send 1000 rows, with pacers that never wait.
 func restlessLanes(bounds ...int64) *Set {
 	var values []table.Value
 	for _, b := range bounds {
@@ -56,7 +56,7 @@ func (s *Set) fill(now time.Time, lane, rows int) {
 	s.Put(lane, blockOf(new(table.Split), keys...), s.Partitions, now)
 }
 
-func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
+func TestLaneIsChosenForFullBatchOrAfterLinger(t *testing.T) {
 	s := restlessLanes(5)
 	now := time.Unix(1e9, 0)
 	l, next := s.choose(now, true)
@@ -79,7 +79,7 @@ func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
 	conformance.True(t, chosen[s.all[0]] != 0 && chosen[s.all[1]] != 0 && chosen[nil] == 0, "turns: %v", chosen)
 }
 
-func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
+func TestLaneWithoutAllowanceIsNotChosen(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	s.fill(now, 0, 10)
@@ -101,7 +101,7 @@ func TestRecutMovesRowsToNewLanes(t *testing.T) {
 	s.Recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte("k0005")}}))
 	conformance.MustTrue(t, len(s.all) == 2 && s.all[0].queue.Ready() == 5 && s.all[1].queue.Ready() == 5,
 		"%d lanes", len(s.all))
-	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the map before
+	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the previous map
 	s.Begin(now)
 	conformance.True(t, s.all[0].queue.Ready() == 6 && s.all[1].queue.Ready() == 6 && !s.all[1].turn.begun.IsZero(),
 		"%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
@@ -110,8 +110,8 @@ func TestRecutMovesRowsToNewLanes(t *testing.T) {
 	conformance.True(t, !s.Empty() && s.name(1) == " of the partition from k0005 to the last key", "named%s", s.name(1))
 }
 
-// A lane whose bounds are guessed again keeps measuring its partition; a split one begins only with the rate.
-func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
+// A lane whose guessed bounds move keeps its measurements; the lanes of a split partition inherit only the rate.
+func TestLaneWithMovedBoundsKeepsPacer(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	cut := func(at string) {
@@ -150,7 +150,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
 	conformance.Equal(t, f.open(), false, "more requests than the connection has room for")
 }
 
-func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
+func TestLaneEndsOnceWithLastRow(t *testing.T) {
 	s := restlessLanes(5)
 	s.fill(time.Unix(1e9, 0), 1, 3)
 	conformance.True(t, !s.ends(restlessLanes(5, 7).all[2]), "a lane of another map ends")
@@ -212,7 +212,7 @@ func TestGapSendsNothing(t *testing.T) {
 		bytes.Equal(got[1].Lower, s.Partitions.Lower(1)) && got[1].Allowance == 0, "%+v", got)
 }
 
-func TestAMonitorShowsEachLane(t *testing.T) {
+func TestMonitorShowsEveryLane(t *testing.T) {
 	s, now := restlessLanes(5), time.Unix(1e9, 0)
 	s.fill(now, 1, 2)
 	s.all[0].trouble.stuck, s.all[0].trouble.lastError, s.all[1].trouble.lastError = true, "busy", "is over"
@@ -222,7 +222,7 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 		got[1].Trouble == "", "%+v", got)
 }
 
-// A load is resumed in the middle of a split: rows of its second half wait, and the first half was final before.
+// A load is resumed in the middle of a split: rows of the second half wait, and the first half is already final.
 func TestFinalRowsStayFinalWhileLaterRowsWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
@@ -257,7 +257,7 @@ func TestFinalRowsStayFinalWhileLaterRowsWait(t *testing.T) {
 	}
 }
 
-func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
+func TestLaneStaysWithinAllowance(t *testing.T) {
 	a := new(allowance)
 	a.described(a.following(1))
 	conformance.MustEqual(t, a.left, 0, "rows that may leave before the first checkpoint is written")
@@ -270,7 +270,7 @@ func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
 		}
 	}
 	conformance.True(t, low != 0 && low <= fewAllowance/4, "the last %d rows ask for a checkpoint", low)
-	a.described(a.following(100)) // nothing may leave until it is written
+	a.described(a.following(100)) // no row may leave until it is written
 	a.saved()
 	conformance.True(t, a.left == 2*fewAllowance+leastAllowance, "%d rows may leave next", a.left)
 	a.spend()
@@ -279,7 +279,7 @@ func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
 	conformance.Equal(t, a.left, before, "a checkpoint that was not made allows rows")
 }
 
-func TestAPartOfALaneInheritsAPartOfItsAllowance(t *testing.T) {
+func TestSplitLaneInheritsShareOfAllowance(t *testing.T) {
 	from := []*lane{{allowance: allowance{taken: 900}}, {allowance: allowance{taken: 50}}}
 	a := new(allowance)
 	a.inherit(from, []int{3, 1}, true)
@@ -326,7 +326,7 @@ func fates(f *flight) (all []table.Fate) {
 	return all
 }
 
-func TestAWorkerSendsAFlightToItsTable(t *testing.T) {
+func TestWorkerSendsFlightToItsTable(t *testing.T) {
 	w, sent := newWorker(client.NotSent(errors.New("no connection")))
 	var seen int
 	w.OnSend = func(rows []table.Ref) { seen += len(rows) }
@@ -341,7 +341,7 @@ func TestAWorkerSendsAFlightToItsTable(t *testing.T) {
 		bytes.Contains(sent.bodies[1], []byte("second")) && seen == 4, "bodies %q, %d rows seen", sent.bodies, seen)
 }
 
-func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
+func TestWorkerDoesNotSendLateFlight(t *testing.T) {
 	w, sent := newWorker(nil)
 	f := flightOf("a", "b")
 	f.until = time.Now().Add(-time.Minute)
@@ -350,7 +350,7 @@ func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
 		slices.Equal(fates(f), []table.Fate{table.Again, table.Again}), "%d requests, %+v, %v", len(sent.bodies), r, fates(f))
 }
 
-// For a while a service may say that a new table does not exist.
+// For a while a service may report that a new table does not exist.
 func TestNewTableCountsAsUnavailableNotAbsent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		made, to string

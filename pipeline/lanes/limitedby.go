@@ -11,18 +11,18 @@ import (
 
 // Limits are circumstances outside the lanes that may hold them up.
 type Limits struct {
-	Blocked bottleneck.Word // cause that blocks a sendable batch, or None
-	Reading bool            // more rows come, and are taken
+	Blocked bottleneck.Word // what blocks a sendable batch, or None
+	Reading bool            // more rows arrive and are taken
 	Stopped bool            // no more batches are cut
 }
 
-// Looking at all lanes takes 0.1 µs each.
+// Examining a lane takes 0.1 µs.
 const (
 	limitEvery     = time.Millisecond
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// LimitEvery is the interval between looks for the load's limit.
+// LimitEvery is the interval at which the load's limit is determined.
 func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
@@ -33,7 +33,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 		if s.flights.flying() > 0 && !s.flights.silent(now) {
 			return bottleneck.Link, false
 		}
-		return bottleneck.Outage, false // an attempt without an answer may still land
+		return bottleneck.Outage, false // an unanswered attempt may still land
 	}
 	s.ceilings.tables.look(now)
 	m.Reading = m.Reading && !s.Queues.Saturated()
@@ -41,7 +41,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	if word == bottleneck.Partition || word == bottleneck.Index {
 		unsure = s.observed.throttled.IsZero() || now.Sub(s.observed.throttled) > throttledLately
 		if unsure && s.ceilings.window.Bound(now) {
-			word = bottleneck.Link // makes answers late, and with it lanes slow
+			word = bottleneck.Link // a busy link makes answers late, and so lanes slow
 		} else if s.observed.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
@@ -55,7 +55,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 // throttledLately is how long after a refusal for capacity the service certainly limits the load.
 const throttledLately = 10 * time.Second
 
-// heldBy returns the obstacle of most lanes with rows. While rows come, only lanes with many count.
+// heldBy returns the obstacle of most lanes with rows. While rows arrive, only lanes with many rows count.
 func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
@@ -131,7 +131,7 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
 		}
 		if s.ceilings.tables.of(l.table).limits {
-			return bottleneck.Table, many // its turn comes later, but it would wait all the same
+			return bottleneck.Table, many // its turn is later, but it would wait for the table anyway
 		}
 		return bottleneck.Partition, many
 	}

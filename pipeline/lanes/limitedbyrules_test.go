@@ -29,14 +29,14 @@ func (p pausing) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.
 
 func (p pausing) Rate() float64 { return p.rate }
 
-// laneState is a lane in a test: how many rows wait, and what holds them up.
+// laneState is a lane in a test: how many rows wait, and what delays them.
 type laneState struct {
 	rows              int
 	paced, full, down bool
 	rate              float64
 }
 
-// lanesOf makes lanes in these states and has them asked.
+// lanesOf makes lanes in these states and asks each for its turn.
 func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	tb.Helper()
 	var bounds []table.Value
@@ -69,7 +69,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	return s
 }
 
-func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
+func TestWordIsObstacleOfMostLanes(t *testing.T) {
 	now := time.Now()
 	const few, many = 10, table.MaxBatchRows
 	starved, ready := laneState{}, laneState{rows: many}
@@ -79,7 +79,7 @@ func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 		name   string
 		Set    []laneState
 		Limits Limits
-		more   bool // rows come
+		more   bool // more rows arrive
 		want   bottleneck.Word
 	}{
 		{"rows come, and none waits", []laneState{starved, starved}, Limits{Reading: true}, true, bottleneck.Reader},
@@ -116,7 +116,7 @@ func TestWordIsWhatHoldsMostLanesBack(t *testing.T) {
 		} else {
 			for _, l := range s.all {
 				if s.ask(l, now, tt.more); l.turn.asks && !l.turn.at.After(now) {
-					l.turn.stale = true // nobody asks a lane while nothing can leave
+					l.turn.stale = true // lanes are not asked while nothing can leave
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func TestLongestLaneGoesFirstUnderSharedRate(t *testing.T) {
 		conformance.MustEqual(t, l.index, 2, "lane")
 	}
 	for _, l := range s.all {
-		l.turn.lastSend = now.Add(time.Minute) // they have just sent
+		l.turn.lastSend = now.Add(time.Minute) // the others have just sent
 	}
 	s.all[0].turn.lastSend = now.Add(time.Minute - longestTurn)
 	l, _ := s.choose(now.Add(time.Minute), false)
@@ -189,7 +189,7 @@ func TestLaneSlowedWithoutRefusalMayBeLimitedByLink(t *testing.T) {
 func TestUnansweredRequestsAreAnOutage(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
-		answers time.Duration // took so long; 0 is none
+		answers time.Duration // time that answers took; 0 means no answer
 		silent  time.Duration // since the last, or since the first request
 		want    bottleneck.Word
 	}{

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Recut takes a new partition map. Lanes with unchanged ranges stay; others inherit what the former lane knew.
+// Recut takes a new partition map. Lanes with unchanged ranges remain; others inherit the former lane's knowledge.
 func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
@@ -64,8 +64,8 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// predecessorOf returns the lane whose rate a new one begins with: of those sharing keys with it, one with a common
-// bound, else the one that sent most. Nil if all are gaps.
+// predecessorOf returns the lane whose rate a new lane begins with: among those that share keys with it, one with a
+// common bound, or else the one that has sent most. It returns nil if all are gaps.
 func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (found *lane) {
 	best := int64(-1)
 	for _, j := range from {

@@ -88,11 +88,11 @@ func (s *Set) cut(l *lane, now time.Time) {
 type Landing struct {
 	Answer   Answer
 	At       time.Time
-	Slot     int // that its lane was marked with
+	Slot     int // number set for its lane by Mark
 	Retried  int // rows
 	Requests int
 	Table    string // among several
-	Changed  bool   // the partitions may be others
+	Changed  bool   // the partitions may have changed
 	Err      error  // why the load cannot continue
 }
 
@@ -154,7 +154,7 @@ func countAnswer(r *ledger.Counted, f *flight, a Answer, stats writer.Stats) {
 	}
 }
 
-// StartDisk starts the workers that move rows to and from disk, each with run.
+// StartDisk starts the workers that move rows to and from disk. run starts each of them.
 func (s *Set) StartDisk(run func(func() error)) {
 	for range diskWorkers {
 		run(s.disk.work)
@@ -182,13 +182,14 @@ func (s *Set) Jobs() <-chan *shuffle.Job { return s.disk.done }
 
 func (s *Set) InFlight() int { return s.flights.flying() }
 
-// WaitsMore reports whether a free worker begins to wait for memory.
+// WaitsMore reports whether a free worker begins to wait for memory now.
 func (s *Set) WaitsMore() bool { return s.flights.waitsMore() }
 
 // Busy reports whether requests or jobs of the disk are unfinished.
 func (s *Set) Busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
 
-// NextEvent returns the time, at most next, until something is due without an event. sends: batches are still cut.
+// NextEvent returns the time, at most next, until something is due without an event. sends means that batches are still
+// cut.
 func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
 	if wait, ok := s.Cutter.Wait(now); ok && sends {
 		next = min(next, wait)
@@ -208,9 +209,9 @@ func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Dura
 // Worker sends flights one at a time.
 type Worker struct {
 	Writer *writer.Writer
-	Table  string // that rows go to, unless their flight names another
+	Table  string // table that rows go to, unless their flight names another
 	Ids    *keep.TableIDs
-	OnSend func([]table.Ref) // of tests
+	OnSend func([]table.Ref) // for tests
 }
 
 // Work sends flights until there are no more, or too many workers.

@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// SharedLimits limit several loads of a process together: what they send in any second, except one larger row, and
-// requests in flight. Each load takes its part before a batch leaves. It is safe for concurrent use.
+// SharedLimits limit several loads of a process together: what they send in any second, except for one larger row, and
+// their requests in flight. Each load takes its part before a batch leaves. It is safe for concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
 	rows     sharedRate
@@ -37,10 +37,11 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. As a bucket's burst may exceed the rate, the last second's traffic counts too.
+// sharedRate is a rate that loads share. As a bucket's burst may exceed the rate, the last second's traffic also
+// counts.
 type sharedRate struct {
 	*ratelimit.Bucket             // nil without a limit
-	times             []time.Time // of the last second, with how much was sent
+	times             []time.Time // of the last second's batches; sent has their amounts
 	much              []float64
 	sum               float64
 }
@@ -84,17 +85,19 @@ type share struct {
 	freed    chan struct{} // a request of another load has ended
 	turn     bool          // between begin and sent: the limits are locked
 	inFlight int
-	refused  time.Time // when it last found no request free
+	refused  time.Time // when it was last refused a request
 }
 
 const (
-	// For this long, a load that was refused a request precedes loads with more requests, unless it has got one since.
+	// For this long, a load that was refused a request has priority over loads with more requests, unless it has got one
+	// since.
 	refusedLately = 100 * time.Millisecond
 	// askAgain is the interval at which an unwoken load asks again.
 	askAgain = 50 * time.Millisecond
 )
 
-// begin returns the time until the load may send a batch. At 0 the others wait until sent or end: the room is its own.
+// begin returns the time until the load may send a batch. If that is 0, other loads wait until sent or end: the room is
+// reserved.
 func (s *share) begin(now time.Time) time.Duration {
 	if s == nil {
 		return 0
@@ -182,7 +185,7 @@ func (l *SharedLimits) wakeNext() {
 	}
 }
 
-// leave returns the load's share: it has ended.
+// leave returns the share of a load that has ended.
 func (s *share) leave() {
 	if s == nil {
 		return
@@ -217,5 +220,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
 
-// Woken delivers when the load may ask again for a request that other loads had.
+// Woken delivers when the load may again ask for a request that other loads held.
 func (s *Set) Woken() <-chan struct{} { return s.ceilings.share.woken() }

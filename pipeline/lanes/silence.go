@@ -10,36 +10,37 @@ import (
 // A service that accepts requests without answering would hold every worker until the time-out, long after it has
 // recovered. So a request that is silent for much longer than usual no longer counts as in flight, and another worker
 // takes its place. It keeps its rows until it is answered or times out, so that none is sent twice or overtaken. A lane
-// that has heard nothing since is probed with single rows, one lane at a time; if no lane has heard anything, all are.
+// without an answer since is probed with single rows. Such lanes are probed one at a time; if no lane gets answers, all
+// are probed.
 
 const (
-	silentFor   = 2 * time.Second // and
-	silentBegin = 3 * time.Second // before the first answer, and
-	silentShare = 15              // of the time-out that a request is silent at least, and
-	silentLarge = 2               // times its transfer time including earlier requests
-	probeFor    = time.Second     // and
-	probeShare  = 30              // of a probe
-	// silentProbes limits the silent probes: as many as are sent in one time-out.
+	silentFor   = 2 * time.Second // minimum silence of a request
+	silentBegin = 3 * time.Second // minimum before the first answer
+	silentShare = 15              // the minimum is at least the time-out divided by this
+	silentLarge = 2               // and this many times its transfer time, including earlier requests
+	probeFor    = time.Second     // minimum silence of a probe
+	probeShare  = 30              // the minimum of a probe is at least the time-out divided by this
+	// silentProbes limits the silent probes to the number sent in one time-out.
 	silentProbes = probeShare + 2
-	// silentRequests limits the other silent requests per worker: as many as two outages in a time-out make.
+	// silentRequests limits the other silent requests per worker: two outages in a time-out make that many.
 	silentRequests = 2
 	// A suspended machine has answers to read before it may declare silence, so it must find silence twice in a row.
 	silenceAgain = 200 * time.Millisecond
 )
 
-// silence is what flights know about requests that are not answered.
+// silence is what flights know about unanswered requests.
 type silence struct {
 	timeout      time.Duration // of a request
 	count        int           // unanswered requests that no longer count as in flight
-	lastAnswered time.Time     // when the last request left that was answered
+	lastAnswered time.Time     // when the last answered request left
 	lookAt       time.Time     // when more may fall silent
 	addWorker    func()        // starts another worker; nil without workers
 }
 
-// hearing is the lanes' common state of silence.
+// hearing is the common state of lanes that get no answers.
 type hearing struct {
-	hung   int // lanes that hear nothing
-	probes int // of these may be probed concurrently
+	hung   int // lanes that get no answers
+	probes int // how many of these may be probed concurrently
 }
 
 // MostSilent limits the silent requests.
@@ -64,7 +65,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 	}
 	f.silence.lookAt = now.Add(min(silentFor, probeFor))
 	if f.unanswered() > f.room() {
-		return nil // some wait for a connection
+		return nil // some requests wait for a connection
 	}
 	for n := range f.away {
 		switch due := n.left.Add(f.patience(n)); {
@@ -84,7 +85,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		delete(f.away, n)
 		n.silent = true
 		f.silence.count++
-		// It has left: of its copies only the message remains.
+		// The request has left: of the copies only the message remains.
 		f.bytes -= n.bytes - n.bytes/requestCopies
 		n.bytes /= requestCopies
 		f.idle = append(f.idle, new(flight))
@@ -121,7 +122,7 @@ func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	return !l.health.lastAnswered.After(n.left) && s.hang(l, now)
 }
 
-// hang notes that a lane hears nothing, and reports whether that is new.
+// hang notes that a lane gets no answers, and reports whether that is new.
 func (s *Set) hang(l *lane, now time.Time) bool {
 	if l.health.hung || l.gap {
 		return false
@@ -140,7 +141,7 @@ func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
 		return
 	}
 	l.health.hung, l.turn.stale = false, true
-	s.hearing.probes = min(2*s.hearing.probes, len(s.all)) // others may be back as well
+	s.hearing.probes = min(2*s.hearing.probes, len(s.all)) // others may also be back
 	if s.countHung(); s.hearing.hung == 0 {
 		s.hearing.probes = 1
 	}
@@ -167,13 +168,13 @@ func (s *Set) mayProbe() bool {
 	return n < s.hearing.probes
 }
 
-// landedLate notes the end of a silent request. It says nothing about capacity: others have been sent since.
+// landedLate notes the end of a silent request. It says nothing about capacity, as others have been sent since.
 func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)
 	l.tally.unavailable += int64(a.Unavailable)
 	if a.failed == a.Rows && !l.health.lastAnswered.After(n.left) {
-		l.health.failures++ // a row may be why
+		l.health.failures++ // a row may be the cause
 	}
 	l.tried(now, a)
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// hushed are flights of two lanes, none of them answered.
+// hushed returns flights of two lanes without any answers.
 func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
 	f.silence.addWorker = func() { *hired++ }
@@ -57,7 +57,7 @@ func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 			depart(f, l, begun)
 			silent := f.fallSilent(begun.Add(tt.want - time.Millisecond))
 			conformance.True(t, len(silent) == 0, "too early")
-			// The first look may be that of a machine that was suspended.
+			// The first check may be on a machine that was suspended.
 			silent = f.fallSilent(begun.Add(tt.want))
 			conformance.True(t, len(silent) == 0, "without a second look")
 			silent = f.fallSilent(begun.Add(tt.want + silenceAgain))
@@ -67,7 +67,7 @@ func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 	}
 }
 
-func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
+func TestRequestThatMayWaitForConnectionIsNotSilent(t *testing.T) {
 	f, s, _ := hushed(2)
 	now := time.Unix(1000, 0)
 	depart(f, s.all[0], now)
@@ -152,7 +152,7 @@ func TestAnyNumberOfSilentLanesIsProbed(t *testing.T) {
 	conformance.Equal(t, s.hearing.probes, 1, "probes")
 }
 
-// A rate is measured with one request at a time: a silent one must not count as that.
+// A rate is measured with one request at a time: a silent request must not count as that one.
 func TestSilentRequestsDoNotHoldUpLimitingInstance(t *testing.T) {
 	c := newCeilings(optionsOf(Config{}))
 	now := time.Unix(1000, 0)
@@ -179,10 +179,10 @@ func TestLateEndOfSilentRequestDoesNotSlowItsLane(t *testing.T) {
 	conformance.True(t, !l.trouble.stuck && l.pacer.Rate() == 1000, "%+v", l)
 }
 
-func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
+func TestLaneKeepsRateThroughOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		every time.Duration // between two answers
-		knows bool          // the rate afterwards
+		knows bool          // whether it knows the rate afterwards
 	}{
 		"refused for longer than a second":             {120 * time.Millisecond, true},
 		"refused three times at once, which is chance": {time.Millisecond, false},
@@ -216,7 +216,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 	}
 }
 
-// A process that is suspended for hours (Ctrl-Z, a paused container) has tried nothing meanwhile.
+// A process suspended for hours (Ctrl-Z, a paused container) has made no attempts meanwhile.
 func TestProcessPauseDoesNotExhaustPatience(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := &lane{pacer: restless{}, trouble: trouble{patience: ratelimit.Patience{For: 15 * time.Minute}}}
@@ -248,8 +248,8 @@ func boundsAt(keys ...string) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// Guessed bounds of partitions move a little at each look.
-func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
+// Guessed bounds of partitions move a little at each reading.
+func TestLaneWithMovedBoundsKeepsRate(t *testing.T) {
 	lanes := []*lane{{tally: tally{written: 10}}, {tally: tally{written: 30}}, {tally: tally{written: 20}}}
 	for _, tt := range []struct {
 		to   []string

@@ -12,13 +12,13 @@ import (
 // How lanes are sampled to find the slowest.
 const (
 	sampleEvery = 250 * time.Millisecond
-	rateMemory  = 5 * time.Second // about how far the rate of a lane looks back
+	rateMemory  = 5 * time.Second // approximate time over which a lane's rate is measured
 )
 
 // How long a partition's rows must have waited for it to be named as the slowest.
 const (
 	slowestLeast = time.Second
-	slowestShare = 0.25 // of the load
+	slowestShare = 0.25 // of the load's time
 	slowestRatio = 2    // times the median wait of the others
 )
 
@@ -34,7 +34,7 @@ func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Slowest = s.slowest(time.Since(start))
 }
 
-// Sample looks at the waiting rows of each lane at intervals. It returns how many seconds the slowest one still needs.
+// Sample samples the waiting rows of each lane at intervals. It returns how many seconds the slowest lane still needs.
 func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {
@@ -57,16 +57,16 @@ func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	return left, true
 }
 
-// backlog is how long rows have waited for a lane, and how fast they went meanwhile.
+// backlog is how long rows have waited in a lane, and how fast they left meanwhile.
 type backlog struct {
 	sampled int64         // rows that were final at the last sample
 	waited  bool          // rows waited then
 	waiting time.Duration // for how long rows have waited
-	rate    float64       // rows a second while rows waited, lately; 0 is not known
+	rate    float64       // recent rows per second while rows waited; 0 means unknown
 }
 
-// sample takes the number of rows waiting for the lane after a time. Only time with waiting rows shows the partition's
-// speed; one that accepts nothing for a while is expected to recover its speed.
+// sample takes the number of rows waiting in the lane after the passed time. Only time with waiting rows shows the
+// partition's speed; one that accepts nothing for a while is expected to recover its speed.
 func (l *lane) sample(passed time.Duration, rows int64) {
 	waited := l.backlog.waited
 	l.backlog.waited = rows > 0
@@ -87,7 +87,7 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 	l.backlog.rate += (rate - l.backlog.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
-// slowest finds the partition whose rows waited far longest. It is nil if the partitions shared the wait.
+// slowest returns the partition whose rows waited by far the longest, or nil if waits were shared among the partitions.
 func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.turn.begun.IsZero() })
 	if len(used) < 2 {

@@ -10,13 +10,13 @@ import (
 // State is one partition's queue.
 type State struct {
 	Partition   int     `json:"partition"`
-	Table       string  `json:"table,omitempty"` // among several; empty for rows that wait for theirs
+	Table       string  `json:"table,omitempty"` // if there are several; empty for rows that wait for their table
 	From        string  `json:"from"`            // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`            // capacity units a second that it is assumed to accept; 0 means unknown
+	Rate        float64 `json:"rate"`            // capacity units per second that it is assumed to accept; 0 means unknown
 	Pace        string  `json:"pace"`            // start, measure, cruise or known
 	Queued      int     `json:"rows_queued"`     // in memory, ready to go
-	Spilled     bool    `json:"spilled"`         // more are on disk
-	Retrying    int     `json:"rows_to_retry"`   // and rows that wait for one of their key
+	Spilled     bool    `json:"spilled"`         // more rows are on disk
+	Retrying    int     `json:"rows_to_retry"`   // includes rows that wait for another row of their key
 	InFlight    int     `json:"in_flight"`       // requests
 	Final       int64   `json:"rows_final"`
 	Throttled   int64   `json:"rows_throttled"`
@@ -60,7 +60,8 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns what the lanes hold. In source order rows of a key wait from the first to end, where reading is.
+// Waiting returns the queued rows of the lanes. If ordered, rows of a key wait from the first one up to end, the place
+// of reading.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

@@ -13,8 +13,8 @@ type tableRates map[string]*tableRate
 // tableRate is the rate of one table, and its report.
 type tableRate struct {
 	ratelimit.Table
-	found  bool // a trial has shown that the table limits, and no later one has refuted it
-	limits bool // the same, and it has held a batch back lately
+	found  bool // a trial has shown that the table limits, and no later one has refuted that
+	limits bool // found, and the table has recently held a batch back
 }
 
 func (t tableRates) of(name string) *tableRate {
@@ -37,14 +37,15 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. Which rate a lane waits for says nothing: its own barely exceeds its table share.
+// look notes which tables limit. Which of the two rates a lane waits for means nothing: its own barely exceeds its
+// share of the table's.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))
 	}
 }
 
-// note takes whether the table has a rate, whether that is on trial, and whether it has held a batch back lately.
+// note takes whether the table has a rate, whether that is on trial, and whether it has recently held a batch back.
 func (r *tableRate) note(on, trying, held bool) {
 	if !trying || !on {
 		r.found = on
@@ -52,7 +53,8 @@ func (r *tableRate) note(on, trying, held bool) {
 	r.limits = r.found && held
 }
 
-// word is for a lane that waits for its table's rate: until a trial has shown that there is one, the lane's own counts.
+// word returns the limit of a lane that waits for its table's rate. Until a trial has confirmed that rate, it is the
+// partition.
 func (r *tableRate) word() bottleneck.Word {
 	if r.found {
 		return bottleneck.Table
@@ -60,7 +62,7 @@ func (r *tableRate) word() bottleneck.Word {
 	return bottleneck.Partition
 }
 
-// landed takes an answer to a lane, and notes in it what the table refused: that says nothing about the partition.
+// landed takes a lane's answer, and notes in it the units that the table refused: they say nothing about the partition.
 func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)
 	switch {

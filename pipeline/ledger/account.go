@@ -25,7 +25,7 @@ type Ends interface {
 	Written(source int, record int64)
 	Superseded(source int, record int64)
 	Rejected(source int, record int64, why *table.Reason)
-	// Flush comes after the ends of an answer or of a split.
+	// Flush is called after the ends of an answer or of a split.
 	Flush()
 }
 
@@ -39,10 +39,10 @@ type Account struct {
 	Options  writer.Options // of the writers
 	Files    *Files
 	Limit    MaxErrors
-	Stop     func(error)          // the load
+	Stop     func(error)          // stops the load
 	Tables   *Tables              // nil if there is one table
-	Hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
-	DryRows  int64                // of a dry run
+	Hot      *partitioner.HotKeys // of final rows; in a dry run, of all
+	DryRows  int64                // rows of a dry run
 	Asides   *asides              // nil if bad inputs end the load
 	// Form appends a row whose record was not kept, in the form of rejects.
 	Form func(dst, body []byte) []byte
@@ -125,7 +125,7 @@ func (a *Account) refused(r table.Ref, o table.Outcome) {
 		a.Counts.MaybeApplied++
 	}
 	if c := a.Options.Increments; c != nil {
-		c.Rejected(r, o.MaybeApplied) // only the cutter knows that it gave up
+		c.Rejected(r, o.MaybeApplied) // only the cutter knows that it gave the row up
 	}
 	if len(rejected.Raw) == 0 && a.Ends == nil {
 		rejected.Raw = a.Form(nil, r.Body())
@@ -190,7 +190,7 @@ func (a *Account) Dry(b *table.Block) {
 	}
 }
 
-// Flush writes out rejected records, or reports that the ends so far are whole.
+// Flush writes out rejected records, and calls Ends.Flush.
 func (a *Account) Flush() {
 	if a.Ends != nil {
 		a.Ends.Flush()
@@ -200,7 +200,8 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys returns the partition keys with too many final rows for that many lanes. For a whole input fewer suffice.
+// HotKeys returns the partition keys with too many final rows for the number of lanes. For a whole input fewer rows
+// suffice.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

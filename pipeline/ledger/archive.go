@@ -15,7 +15,7 @@ import (
 type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
-	// failed is the reason why the files lack something counted as archived: no checkpoint may rely on it then.
+	// failed is why the files lack a record counted as archived: no checkpoint may then be written.
 	failed error
 }
 
@@ -72,14 +72,14 @@ func (a *Archive) close(counts *Counted) error {
 	return a.files.Close()
 }
 
-// Add keeps a record, unless an earlier one could not be kept.
+// Add writes a record, unless writing an earlier one failed.
 func (a *Archive) Add(header int, r *intake.Archived) {
 	if a.files != nil && a.failed == nil {
 		a.failed = a.files.Add(a.tables.Archive(r.Table), r.Table, header, r.Raw)
 	}
 }
 
-// open returns the files that were written to.
+// open returns the files that have been written to.
 func (a *Archive) open() []*os.File {
 	if a == nil || a.files == nil {
 		return nil

@@ -19,7 +19,7 @@ type Counted struct {
 	ReportPartitions
 	ReportMemory
 	ReportCheckpoints
-	// LimitedBy is what limited the speed of this attempt, the longest first (docs/tuning.md).
+	// LimitedBy lists the limits of this attempt's speed, the longest first (docs/tuning.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
 	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
@@ -53,7 +53,7 @@ func (r *Counted) Resume(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.Since = s.Begun
-	r.Unfinished = r.Read - r.Final() // until the ledger says it
+	r.Unfinished = r.Read - r.Final() // until the ledger sets it
 	r.WrittenBefore = r.Written
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // later records are read again

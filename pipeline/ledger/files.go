@@ -16,9 +16,9 @@ type Files struct {
 	RepeatedRows *repeatedRows
 	Returned     *returnedKeys
 	Archive      *Archive
-	Blocks       *rundir.Journal // of hashes of inputs that are loaded once
+	Blocks       *rundir.Journal // hashes of inputs that are loaded only once
 	Known        keep.Known
-	RejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
+	RejectIndex  *rundir.Journal // if the load may read its inputs by a schedule
 }
 
 // BlockBytes is the checkpoint counter for the length of the journal of blocks.

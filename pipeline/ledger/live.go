@@ -13,11 +13,11 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A live source changes while it is read. Unfinished records come again after an interruption as other records, or not
-// at all, so the new attempt gives what it reads new numbers and removes unfinished records from the counts. Final
-// records stay counted, though they may be read again; ReadAgain says how often. So the ledger always balances.
+// A live source changes while it is read. After an interruption, unfinished records may have changed or disappeared, so
+// the new attempt numbers the records it reads anew and removes unfinished records from the counts. Final records stay
+// counted, though they may be read again; ReadAgain counts that. So the ledger always balances.
 
-// ReportLive is about sources that change while read: each row is from a moment between ReadFrom and ReadTo.
+// ReportLive describes sources that change while being read: each row is from a moment between ReadFrom and ReadTo.
 type ReportLive struct {
 	source.Position // of frozen sources that others also write to: archives, exports, and changes (the last settled one)
 
@@ -29,13 +29,13 @@ type ReportLive struct {
 	Moments   []ReportMoment `json:"moments,omitempty"` // of each source, if there are no more than 1,000
 
 	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots are those read by
-	// all attempts, with the ranges from each: from a row on, up to where another begins.
+	// all attempts, with the ranges read from each: from a row up to the beginning of the next range.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
 	// Division says where the ranges begin, in the form of the source: a comparison with the run reads the same ones.
 	Division []byte `json:"division,omitempty"`
 
-	origin   source.Snapshots // nil if it has none
+	origin   source.Snapshots // nil if the source has none
 	earlier  []source.Snapshot
 	division []byte
 	resumed  bool
@@ -43,7 +43,7 @@ type ReportLive struct {
 	of       []*ReportMoment
 }
 
-// ReportMoment is from when to when a live source was read.
+// ReportMoment is the time during which a live source was read.
 type ReportMoment struct {
 	Source string    `json:"source"`
 	From   time.Time `json:"from"`
@@ -157,7 +157,7 @@ type followMark struct {
 	of  source.Followed
 }
 
-// Read notes the place in the log of a split that ends at a position. Splits come in order.
+// Read notes the place in the log of a split that ends at a position. Splits must be in order.
 func (f *Follower) Read(end checkpoint.Position, of source.Followed) {
 	if of.Last != nil {
 		f.marks = append(f.marks, followMark{end, of})

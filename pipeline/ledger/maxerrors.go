@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// MaxErrors is the number of rejected rows at which the load stops.
+// MaxErrors is the number of rejected rows above which the load stops.
 type MaxErrors struct {
 	Rows    int64 // -1 sets no limit
 	Percent float64
 	Share   bool // Percent counts, not Rows
 }
 
-// percentFrom is the minimum of rows for a share of errors: the first bad row of a file would be 100 %.
+// percentFrom is the minimum number of rows for a share of errors: otherwise a bad first row would be 100 %.
 const percentFrom = 1000
 
 // ParseMaxErrors reads N or N%.

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// Progress is the progress of a load, for a user interface that polls. Safe for concurrent use.
+// Progress is the progress of a load, for a user interface that polls. It is safe for concurrent use.
 type Progress struct {
 	Ended              Ended
 	Retried, Throttled atomic.Int64
@@ -24,7 +24,7 @@ type Progress struct {
 	Numbers atomic.Pointer[writer.AutoIncrement]
 }
 
-// Wait says until when, and why, a load waits although it could send rows or end.
+// Wait tells until when, and why, a load waits although it could send rows or end.
 type Wait struct {
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
@@ -70,7 +70,7 @@ func (p *Progress) Show(r *Counted) {
 	p.Ended.Read.Store(r.Read)
 	read := r.BytesRead
 	if total := p.BytesTotal.Load(); total > 0 {
-		read = min(read, total) // a resumed load may read a little again
+		read = min(read, total) // a resumed load may read some bytes again
 	}
 	p.BytesRead.Store(read)
 	p.Ended.Written.Store(r.Written)

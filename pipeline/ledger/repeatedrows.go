@@ -43,7 +43,7 @@ func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 
 func (d *repeatedRows) Empty() bool { return d == nil || d.journal.Length() == 0 }
 
-// Each calls do with up to most rows at a time, grouped by ordering key.
+// Each calls do with at most most rows at a time, grouped by ordering key.
 func (d *repeatedRows) Each(most int, do func(byKey [][]writer.Doubt) error) error {
 	return d.journal.Read(func(r *bufio.Reader) error {
 		for more := true; more; {

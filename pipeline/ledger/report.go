@@ -30,14 +30,14 @@ type ReportTarget struct {
 
 // ReportRejects describes the rejected records and how to read them.
 type ReportRejects struct {
-	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, reasons last
+	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // files of rejected records, with the reasons last
 	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
-	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of their text, if not UTF-8 or not the input's
-	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // to read them with, if they are CSV
-	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // these files are not all read alike
+	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of their text, if neither UTF-8 nor the input's
+	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // flags for reading them, if they are CSV
+	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files need different flags
 }
 
-// ReportBad is about inputs that were set aside.
+// ReportBad describes the inputs that were set aside.
 type ReportBad struct {
 	BadInputs []keep.BadInput `json:"bad_inputs,omitempty"`
 
@@ -47,12 +47,12 @@ type ReportBad struct {
 // ReportSource describes the source: the command, its inputs and their loaded columns.
 type ReportSource struct {
 	Command   string            `json:"command,omitempty"`
-	Arguments []string          `json:"arguments,omitempty"` // of that command
+	Arguments []string          `json:"arguments,omitempty"` // arguments of that command
 	Directory string            `json:"directory,omitempty"` // folder of the command
 	Inputs    []string          `json:"inputs"`
 	Schema    []ReportColumn    `json:"schema"`
-	Fields    []ReportField     `json:"-"`               // columns read, including those that only expressions name
-	Separator string            `json:"-"`               // that splice(auto, …) joins with, empty without one
+	Fields    []ReportField     `json:"-"`               // columns read, including those used only in expressions
+	Separator string            `json:"-"`               // separator of splice(auto, …); empty without one
 	Units     map[string]string `json:"units,omitempty"` // of the table's columns by name, including those of earlier runs
 }
 
@@ -62,26 +62,26 @@ type ReportCounts struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	// MaybeApplied counts rejected rows that may be in the table: the service never said whether it has written them.
+	// MaybeApplied counts rejected rows that may be in the table: the service never answered whether it had written them.
 	MaybeApplied int64 `json:"maybe_applied,omitempty"`
-	// ConditionFailed counts rows that were not written because the row in the table did not pass --when.
+	// ConditionFailed counts rows that were not written because the row in the table did not meet --when.
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
-	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
+	Archived        int64 `json:"archived"` // written to files, because their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
 	// Seams counts the Rejected that are headers and marks of joined files, which --max-errors does not count.
 	Seams int64 `json:"seams,omitempty"`
 	// ExpiredCells counts cells too old for the table, without which rows were written (--drop-expired, Target.Expires).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
-	WrittenBefore int64 `json:"-"` // by earlier attempts
+	WrittenBefore int64 `json:"-"` // rows written by earlier attempts
 }
 
-// ReportTables is about several tables and the files of expired ones.
+// ReportTables describes several tables, and the files of archived rows.
 type ReportTables struct {
 	Created      bool          `json:"created"`                 // the run made the table
 	Tables       []ReportTable `json:"tables,omitempty"`        // by name, if there are several
-	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
-	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
+	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // time from which ages are counted
+	ArchiveFiles []string      `json:"archive_files,omitempty"` // files of archived rows
 }
 
 // ReportAttempts counts the attempts of the run.
@@ -89,7 +89,8 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is when the last request may repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
+	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none
+	// may.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // the first attempt
@@ -102,102 +103,103 @@ type ReportTraffic struct {
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
-	// ReplayedAnswers counts answers that came for a second request: either of the two requests may have got the other's.
+	// ReplayedAnswers counts answers that arrived for a second request: each of the two requests may have got the other's.
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
 	Unavailable     int64 `json:"unavailable"` // rows refused by unavailable partitions and sent again
 	BytesRead       int64 `json:"bytes_read"`
-	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV, skipped by this attempt
-	OtherChanges    int64 `json:"other_changes,omitempty"` // of other tables, passed over by this attempt
+	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV inputs, skipped by this attempt
+	OtherChanges    int64 `json:"other_changes,omitempty"` // changes of other tables, skipped by this attempt
 	BytesSent       int64 `json:"bytes_sent"`              // bodies of all requests
-	WriteCU         int64 `json:"write_cu"`                // as the service charged them
+	WriteCU         int64 `json:"write_cu"`                // write units charged by the service
 	Requests        int64 `json:"requests"`                // BatchWriteRow requests
 }
 
-// ReportIndexes is about the secondary indexes of the table.
+// ReportIndexes describes the secondary indexes of the table.
 type ReportIndexes struct {
 	Indexes     []string `json:"indexes,omitempty"`
-	IndexesMade []string `json:"indexes_made,omitempty"` // by this attempt, in a table that the load has made
-	// The cost of indexes besides WriteCU, or the minimum in a dry run: one unit of each kind for each row and index.
+	IndexesMade []string `json:"indexes_made,omitempty"` // created by this attempt, in a table that the load has created
+	// The cost of indexes in addition to WriteCU; in a dry run, the minimum: one unit of each kind for each row and index.
 	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
 	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
 }
 
-// ReportMarks is about rows numbered by the service.
+// ReportMarks describes rows numbered by the service.
 type ReportMarks struct {
 	MarkColumn     string `json:"mark_column,omitempty"`     // identifies the rows
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
-	Searched       int64  `json:"searched,omitempty"`        // such rows looked for before being sent again
-	Found          int64  `json:"found,omitempty"`           // rows already there
-	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
+	Searched       int64  `json:"searched,omitempty"`        // such rows looked up before they were sent again
+	Found          int64  `json:"found,omitempty"`           // rows that already existed
+	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt for these look-ups
 	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
 	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows sent again blindly (--at-least-once)
 }
 
-// ReportStamps is about the timestamps of cells.
+// ReportStamps describes the timestamps of cells.
 type ReportStamps struct {
-	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
-	Stamp         int64 `json:"stamp,omitempty"`          // milliseconds of updated cells without a timestamp, at the end
+	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left an additional version
+	Stamp         int64 `json:"stamp,omitempty"`          // last timestamp given to updated cells, in milliseconds
 
 	// ClockBehind is the service's clock minus this machine's, in seconds; 0 if negligible or unknown.
 	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
 }
 
-// ReportPartitions is about how the rows were spread over the partitions.
+// ReportPartitions describes how the rows were spread over the partitions.
 type ReportPartitions struct {
 	Partitions      int            `json:"partitions"`                  // at the end
 	PartitionsUsed  int            `json:"partitions_used"`             // with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
 	Recuts          int64          `json:"recuts"`                      // how often it had changed
 	LastLaneSeconds float64        `json:"last_lane_seconds"`           // until every partition had a row to write
-	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
+	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // the partition that held the load up, if any
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
 
-	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has made
+	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has created
 }
 
-// ReportPreSplit is about the ranges that a new table was to begin with.
+// ReportPreSplit describes the initial ranges of a new table.
 type ReportPreSplit struct {
-	Ranges  int    `json:"ranges"`            // asked for
-	Heard   int    `json:"heard"`             // named by DescribeTable; 1 if the service ignores or hides them
-	Refused string `json:"refused,omitempty"` // why the service refuses to make a table with them
+	Ranges  int    `json:"ranges"`            // ranges requested
+	Heard   int    `json:"heard"`             // ranges named by DescribeTable; 1 if the service ignores or hides them
+	Refused string `json:"refused,omitempty"` // why the service refused to create a table with them
 }
 
-// ReportMemory is about rows that did not fit in memory.
+// ReportMemory describes rows that did not fit in memory.
 type ReportMemory struct {
 	SpilledRows    int64  `json:"spilled_rows"`
-	SpilledBytes   int64  `json:"spilled_bytes"`         // on disk, all that was ever written
-	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // on disk at a time
+	SpilledBytes   int64  `json:"spilled_bytes"`         // total written to disk
+	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // maximum on disk at a time
 	SpillError     string `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
 	ReadWaits      int64  `json:"read_waits"`            // how often reading waited for memory
 	SendWaits      int64  `json:"send_waits"`            // how often sending waited for memory of requests
 }
 
-// ReportCheckpoints is about the checkpoints of this attempt.
+// ReportCheckpoints describes the checkpoints of this attempt.
 type ReportCheckpoints struct {
-	Checkpoints       int64   `json:"checkpoints"`                // that were written
-	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // that sending waited for them to be made
+	Checkpoints       int64   `json:"checkpoints"`                // checkpoints written
+	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // seconds that sending waited for checkpoints
 	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
 }
 
-// ReportTime is about when a load ran and how fast.
+// ReportTime describes when a load ran, and how fast.
 type ReportTime struct {
 	FirstStarted  time.Time `json:"first_started"` // the first attempt
 	Started       time.Time `json:"started"`       // this one
 	Seconds       float64   `json:"seconds"`
-	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
+	RowsPerSecond float64   `json:"rows_per_second"` // rows written per second
 }
 
 // ReportMachine is about the resources used by the process.
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	// CPUWaitSeconds is how long its threads could have run without getting a processor, because others used it.
+	// CPUWaitSeconds is how long its threads were ready to run but had no processor, because others used it.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 	Allocations    uint64  `json:"allocations"`     // from the heap
-	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
+	AllocatedBytes uint64  `json:"allocated_bytes"` // bytes of these allocations
 }
 
-// OverLimit reports whether too many rows were rejected, over all attempts, so that repetition cannot defeat the limit.
+// OverLimit reports whether too many rows were rejected in all attempts together, so that repetition cannot defeat the
+// limit.
 func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
@@ -209,11 +211,11 @@ type ReasonCount = rundir.ReasonCount
 type ReportHotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
-	Share  float64 `json:"share"`           // of the rows written, estimated
+	Share  float64 `json:"share"`           // estimated share of the rows written
 	Bytes  int64   `json:"bytes,omitempty"` // of these rows, if above the limit of one value
 }
 
-// ReportField is a column of the input with the type that its values were read as; empty if each has its own.
+// ReportField is a column of the input and the type of its values; empty if each has its own.
 type ReportField struct{ Name, Type string }
 
 type ReportColumn struct {
@@ -221,7 +223,7 @@ type ReportColumn struct {
 	Expression string `json:"expression,omitempty"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
-	Unit       string `json:"unit,omitempty"` // unit of its values by the input's schema, for the next load into the table
+	Unit       string `json:"unit,omitempty"` // unit of its values in the input's schema, for the next load into the table
 	Key        bool   `json:"key"`
 	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
 	Inferred   bool   `json:"inferred"`
@@ -242,7 +244,7 @@ func (r *ReportCounts) Balance() error {
 	return nil
 }
 
-// ReportLimit is a word of docs/tuning.md, and how long it limited the speed of the load.
+// ReportLimit is a word of docs/tuning.md, and for how long it limited the load.
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`
@@ -254,14 +256,14 @@ type ReportSlowest struct {
 	Partition     int     `json:"partition"` // in key order, from 0, at the end
 	Table         string  `json:"table,omitempty"`
 	From          string  `json:"from"` // first key value, empty for the first partition
-	Rows          int64   `json:"rows"` // of this attempt that are final
+	Rows          int64   `json:"rows"` // final rows of this attempt
 	Waiting       float64 `json:"waiting_seconds"`
 	OthersWaiting float64 `json:"others_waiting_seconds"` // median of the other partitions
 	Throttled     int64   `json:"throttled"`
 	Unavailable   int64   `json:"unavailable"`
 }
 
-// ReportOrder describes the order of reading.
+// ReportOrder describes the reading order.
 type ReportOrder struct {
 	// Sections is the number of sections of inputs read in an order that spreads over the keys; 0 is source order.
 	Sections int `json:"sections,omitempty"`
@@ -279,11 +281,11 @@ type Point struct {
 	Read        int64
 	Final       int64 // rows written or refused
 	Rejected    int64 // records of the input, and rows
-	Throttled   int64 // rows, at any attempt
+	Throttled   int64 // rows throttled, at any attempt
 	Unavailable int64
 	Retried     int64
 	Requests    int64
-	Units       float64 // write capacity units of rows that were accepted, as the rows' sizes say
+	Units       float64 // write capacity units of accepted rows, by the rows' sizes
 	Queued      int64   // rows read and not final, at the end of the interval
 	Limited     bottleneck.Spent
 }

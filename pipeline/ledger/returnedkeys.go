@@ -21,7 +21,7 @@ import (
 // returnedKeys are the keys of rows numbered by the service, in a CSV file named by the user; nil without one.
 type returnedKeys struct {
 	journal *rundir.Journal
-	column  int // of the key, that the service numbers
+	column  int // position in the key of the column that the service numbers
 	// old reads the records of rows that had another key; its columns follow the new one's. Nil if they had none.
 	old     *jsonl.Parser
 	columns int // of the old key
@@ -96,7 +96,7 @@ func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 	for i, c := range row.Key {
 		switch {
 		case i == k.column && o.Number == 0:
-			fields = append(fields, "") // sent blindly, and the answer did not say
+			fields = append(fields, "") // sent blindly, and the answer did not contain it
 		case i == k.column:
 			fields = append(fields, strconv.FormatInt(o.Number, 10))
 		default:
@@ -130,7 +130,7 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	return fields, nil
 }
 
-// keyField is a key value in the form of the file.
+// keyField returns a key value in the form of the file.
 func keyField(integer, binary bool, n int64, text []byte) string {
 	switch {
 	case integer:
@@ -144,7 +144,7 @@ func keyField(integer, binary bool, n int64, text []byte) string {
 func csvLine(fields []string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write(fields) // into memory
+	_ = w.Write(fields) // writes to memory
 	w.Flush()
 	return b.Bytes()
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The share and number of inputs that may be bad. Beyond them flags are wrong, or a folder is half copied.
+// The share and number of inputs that may be bad. Beyond them, flags may be wrong or a folder half copied.
 const (
 	mostBadShare = 10 // one in ten, but at least one
 	MostBad      = 100
@@ -33,7 +33,7 @@ type asides struct {
 }
 
 // NewAsides begins with the counts of earlier attempts. limit applies to each input; once means that a row may not be
-// sent twice. It is nil for a load that cannot set inputs aside.
+// sent twice. It returns nil for a load that cannot set inputs aside.
 func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot,
 	flow *intake.Flow) *asides {
 	if planned.Parallel || planned.Live {
@@ -41,7 +41,7 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 	}
 	for _, s := range planned.Sources {
 		if s.Chain != nil {
-			return nil // its read-ahead would be lost
+			return nil // the data read ahead would be lost
 		}
 	}
 	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once,
@@ -89,7 +89,7 @@ func (a *asides) CountRead(source int, n int64) {
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		// It is not tried again unchanged: its rows would be sent each night, over later files' rows.
+		// It is not tried again unchanged: its rows would be sent each night, and overwrite those of later files.
 		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, more than --max-errors allows", n.rejected, n.read), true)
 	}
 }
@@ -123,7 +123,7 @@ func (a *asides) End() {
 	}
 }
 
-// tooManyBad reports whether so many inputs are newly bad that it cannot be their fault.
+// tooManyBad reports whether so many inputs are newly bad that the fault must lie elsewhere.
 func (r *ReportBad) tooManyBad() bool {
 	bad, inputs := 0, r.OfInputs
 	for _, b := range r.BadInputs {
@@ -158,7 +158,7 @@ func LeftOut(bad []keep.BadInput) map[string]bool {
 	return names
 }
 
-// BadText says how many inputs are bad, and names the first.
+// BadText tells how many inputs are bad, and names the first.
 func BadText(bad []keep.BadInput) string {
 	if len(bad) == 0 {
 		return ""

@@ -24,20 +24,21 @@ import (
 // its former timestamp, so that it leaves one version, and every other row a newer one.
 //
 // Timestamps are written below the run folder before their request leaves. Each checkpoint begins a file with the rows
-// then out, so rows it cannot distinguish from unsent ones are in its file and later ones. Files are not synced per
-// request: a killed process loses none, but after a machine's crash a row may get a second equal version.
+// then in flight or retry, so rows that it cannot distinguish from unsent ones are in its file or in later ones. Files
+// are not synced per request: a killed process loses none, but after a machine's crash a row may get a second equal
+// version.
 //
 // A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they
-// write with their first timestamps. So its key is in the files of the checkpoints that know it as final.
+// write with their first timestamps. So its key is in the files of checkpoints that know the row as final.
 type stamps struct {
 	*writer.Stamps
 	dir  string
 	file *os.File
 
-	number        int64                         // of the file
+	number        int64                         // number of the current file
 	from          int64                         // the first file needed by the checkpoint being made
-	needed, spare int64                         // the same for the last one written and the one before
-	earlier       []stamp                       // by earlier attempts, by position; such rows may wait until the load ends
+	needed, spare int64                         // the same for the last checkpoint written and the previous one
+	earlier       []stamp                       // of earlier attempts, by position; such rows may wait until the load ends
 	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which rows may be hidden
 	buf           []byte
 }
@@ -45,7 +46,7 @@ type stamps struct {
 // StampFiles is the checkpoint counter for the first of the files that it needs.
 const StampFiles = "stamp_files"
 
-// stamp is the timestamp in milliseconds that a row was sent with.
+// stamp is the timestamp, in milliseconds, with which a row was sent.
 type stamp struct {
 	at checkpoint.Position
 	ms int64
@@ -82,7 +83,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 		}
 		s.earlier = appendStamps(s.earlier, text)
 	}
-	// Of two stamps the later one counts.
+	// If a row has two stamps, the later one counts.
 	slices.Reverse(s.earlier)
 	slices.SortStableFunc(s.earlier, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
 	s.earlier = slices.CompactFunc(s.earlier, func(a, b stamp) bool { return a.at == b.at })
@@ -100,7 +101,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 func (s *stamps) files() (numbers []int64, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, fmt.Errorf("look for timestamps of updates: %w", err)
+		return nil, fmt.Errorf("list timestamps of updates: %w", err)
 	}
 	for _, e := range entries {
 		if n, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && n > 0 {
@@ -142,7 +143,7 @@ func (s *stamps) Sending(f *partitioner.Flight) error {
 
 func (s *stamps) write(rows []stamp) error {
 	if s.file == nil || len(rows) == 0 {
-		return nil // nothing is kept of a load without checkpoints
+		return nil // a load without checkpoints keeps nothing
 	}
 	s.buf = encodeStamps(s.buf[:0], rows)
 	if _, err := s.file.Write(s.buf); err != nil {
@@ -230,7 +231,8 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: never sent, or lost.
+// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: it was never sent, or is
+// lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

@@ -21,7 +21,7 @@ type ReportTable struct {
 	ConditionFailed int64  `json:"condition_failed,omitempty"`
 	Rejected        int64  `json:"rejected"`
 	Archived        int64  `json:"archived"`
-	Unfinished      int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
+	Unfinished      int64  `json:"unfinished,omitempty"` // in a dry run, rows that would have been written
 }
 
 // openTables are the existing tables of a load.
@@ -60,7 +60,7 @@ func (l *Tables) row(key []byte) *ReportTable {
 	return l.last
 }
 
-// Add notes a table that is new to this attempt. It returns an error beyond the limit.
+// Add notes a table. It returns whether the table is new to this attempt, and an error beyond the limit.
 func (l *Tables) Add(name string) (isNew bool, err error) {
 	if l.Wanted[name] {
 		return false, nil
@@ -72,7 +72,7 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 	return true, nil
 }
 
-// counters returns the counters of a table in a checkpoint.
+// counters returns a table's counters by their names in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected,
 		"archived": &t.Archived, "condition_failed": &t.ConditionFailed}

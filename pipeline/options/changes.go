@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// notOfChanges are options that would break the promise that rows end as the changes of their key leave them.
+// notOfChanges lists options that would break the guarantee that a row ends as the changes of its key leave it.
 var notOfChanges = []struct{ name, why string }{
 	{"condition", "a repeated change would meet its own earlier write"},
 	{"when", "a skipped change leaves a row that differs"},
@@ -18,7 +18,7 @@ var notOfChanges = []struct{ name, why string }{
 	{"set", "a change may lack the columns that the value is computed from"},
 	{"version-column", "a change that deletes a row or a column has no version"},
 	{"accept-changed-input", "changes that were not read would be mistaken for those that were"},
-	{"age-policy", "a change that deletes a row may lack the column that says its age"},
+	{"age-policy", "a change that deletes a row may lack the column that gives its age"},
 	{"verify", "a stream of changes does not show the final table; compare the table with its source"},
 }
 
@@ -50,11 +50,11 @@ func checkChanges(asked *Request) error {
 	return nil
 }
 
-// parseChanges parses how the records of a load of changes are read.
+// parseChanges parses the options for reading records of a load of changes.
 func parseChanges(r *Request, to *plan.Read) error {
 	if r.Mode != "changes" {
 		if r.OpColumn != "" {
-			return fmt.Errorf("--op-column is for --mode changes")
+			return fmt.Errorf("--op-column needs --mode changes")
 		}
 		return nil
 	}

@@ -31,7 +31,7 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	return err
 }
 
-// Columns parses which input columns become which table columns.
+// Columns parses how input columns become table columns.
 func Columns(r *Request) (columns plan.Columns, err error) {
 	columns.Known = map[string]plan.Known{"strict": plan.KnownStrict, "infer": plan.KnownIgnored}[r.Types]
 	columns.Only, columns.Exclude, columns.Types = r.Columns, r.Exclude, map[string]plan.Type{}
@@ -71,7 +71,7 @@ func parseType(name string) (t plan.Type, err error) {
 	return t, err
 }
 
-// cutTypes cuts a=double,b=integer at commas between parts that are types: else a column is named a=double,b.
+// cutTypes cuts a=double,b=integer at commas between parts that are types: otherwise a column is named a=double,b.
 func cutTypes(text string) []string {
 	for i, r := range text {
 		if r != ',' || !strings.Contains(text[i:], "=") {

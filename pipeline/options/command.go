@@ -13,7 +13,7 @@ import (
 )
 
 // Command is a command as requested by flags, the keys of a job file, a resumed run, or the plan of a load for many
-// machines. It has everything a Request has, and what only commands have. It serialises; secrets are left out.
+// machines. It has everything in a Request, and options that only commands have. In JSON, secrets are left out.
 type Command struct {
 	Name string `json:"command"` // load, copy, sync, verify or export
 	// Zeros are options given as zero, which takes precedence over other sources such as the environment.
@@ -25,7 +25,7 @@ type Command struct {
 	Own
 }
 
-// Scan is which rows and cells of a table are read.
+// Scan selects the rows and cells of a table to read.
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
 	ToKey    string  `json:"to-key,omitempty"`   // exclusive
@@ -33,22 +33,22 @@ type Scan struct {
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
 	Since    string  `json:"since,omitempty"`    // RFC 3339 or milliseconds; "" is all cells
-	Versions string  `json:"versions,omitempty"` // of each cell, N or all; "" is all
-	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units a second; 0 means no limit
+	Versions string  `json:"versions,omitempty"` // versions of each cell: N or all; "" is all
+	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units per second; 0 means no limit
 }
 
-// Differing says what to compare, and how to treat differences.
+// Differing selects what to compare, and how to treat differences.
 type Differing struct {
-	Delete      bool          `json:"delete,omitempty"`       // rows of the table that no record has
+	Delete      bool          `json:"delete,omitempty"`       // delete rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
-	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if the table's is as it was compared
+	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if it is unchanged since compared
 	MaxDelete   string        `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
 	Plan        bool          `json:"plan,omitempty"`         // write nothing
-	Examples    int           `json:"examples,omitempty"`     // of each kind; 0 is 10, unless given
-	SettleFor   time.Duration `json:"settle-for,omitempty"`   // how long differing rows are read again
+	Examples    int           `json:"examples,omitempty"`     // shown of each kind; 0 is 10, unless given
+	SettleFor   time.Duration `json:"settle-for,omitempty"`   // time for which differing rows are read again
 	Run         string        `json:"run,omitempty"`          // folder of a run to compare with
 	Extra       string        `json:"extra,omitempty"`        // report or fail; "" is report
-	Archive     string        `json:"archive,omitempty"`      // compared in place of a table
+	Archive     string        `json:"archive,omitempty"`      // archive to compare in place of a table
 	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
 }
 
@@ -57,15 +57,15 @@ type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
 	Keys   string `json:"keys,omitempty"`   // a file
 	Output string `json:"output,omitempty"` // "" is standard output
-	// PartSize is roughly how many bytes of rows a file of a lake has; 0 means 64 MiB.
+	// PartSize is the approximate size of rows in a file of a lake, in bytes; 0 means 64 MiB.
 	PartSize int64 `json:"part-size,omitempty"`
 }
 
-// Own is about the process that runs the command.
+// Own configures the process that runs the command.
 type Own struct {
 	Profile            string        `json:"profile,omitempty"`
 	Store              string        `json:"store,omitempty"` // folder of an embedded store
-	Sync               string        `json:"sync,omitempty"`  // of that store: always or none; "" is always
+	Sync               string        `json:"sync,omitempty"`  // syncing of that store: always or none; "" is always
 	JSON               bool          `json:"json,omitempty"`
 	Quiet              bool          `json:"quiet,omitempty"`
 	Status             string        `json:"status,omitempty"` // address
@@ -87,7 +87,7 @@ var optionsOf = map[string]Commands{
 // OfCommand returns the options of a command by its name, in the order of help.
 func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
 
-// Having is the set of a command by its name, empty for a command that a Command cannot be.
+// Having returns the set of a command by its name; it is empty for a command that a Command cannot be.
 func Having(name string) Commands { return optionsOf[name] }
 
 // For returns an option of a command, nil if the command does not have it.
@@ -111,7 +111,7 @@ func (o *Option) InJobs(command string) bool {
 	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
 }
 
-// Value is a command's value of an option, or its default: a text, a switch, a number, a time or a list.
+// Value returns a command's value of an option, or its default: a text, a switch, a number, a time or a list.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
 	if !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name) {
@@ -150,7 +150,7 @@ func (c *Command) Clear(names ...string) {
 	c.Zeros = slices.DeleteFunc(slices.Clone(c.Zeros), func(name string) bool { return slices.Contains(names, name) })
 }
 
-// After fills what the command leaves open from an earlier command. Lists of both are joined.
+// After takes options that the command does not set from an earlier command. Lists of both are joined.
 func (c *Command) After(before *Command) {
 	for name, o := range byName {
 		now, was := o.of(c), o.of(before)
@@ -170,7 +170,7 @@ func (c *Command) After(before *Command) {
 	}
 }
 
-// flagInText is a flag as messages name it, or a whole command line.
+// flagInText matches a flag as messages name it, or a whole command line.
 var flagInText = regexp.MustCompile(`tsimport [a-z][^;]*|--[a-z][a-z0-9-]+`)
 
 // InFields rewords a message for a program, which sets fields instead of flags: --max-wcu is MaxWCU.
@@ -183,7 +183,7 @@ func InFields(message string) string {
 	})
 }
 
-// ReadCommand reads a command from JSON. Unknown fields are refused: without them it would be another command.
+// ReadCommand reads a command from JSON. Unknown fields are refused: without them it would be a different command.
 func ReadCommand(text json.RawMessage) (*Command, error) {
 	c := new(Command)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -19,7 +19,7 @@ var (
 	defineIndex  = regexp.MustCompile(`^\s*(local\s+)?index\s+([A-Za-z0-9_]+)\s*\(([^()]+)\)(.*)$`)
 )
 
-// Define parses a new table's predefined columns and secondary indexes. A missing type is the load's.
+// Define parses a new table's predefined columns and secondary indexes. A missing type is taken from the load.
 func Define(texts []string, to *plan.Target) error {
 	if len(texts) > 0 && to.Defined == nil {
 		to.Defined = map[string]table.Type{}

@@ -11,38 +11,38 @@ import (
 	"time"
 )
 
-// Option is one option of a command. Its flag, key in job files, field and manual come from its many fields.
+// Option is one option of a command. Its flag, key in job files, field and manual are made from these fields.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text
 	Usage       string // backquotes enclose the name of the value
 	Default     string // the meaning of a zero field; "" if Usage or DefaultText gives it
 	DefaultText string
-	Values      []string // of a text; nil is any
-	Group       string   // in help; "" stands before all groups
+	Values      []string // allowed texts; nil allows any
+	Group       string   // in help; "" is before all groups
 
-	In     Commands // that have it
-	Unused Commands // that hide it: their command line has it, and they ignore or refuse it
+	In     Commands // commands that have it
+	Unused Commands // commands that hide it: they accept it on their command line, and ignore or refuse it
 	Hidden bool     // from all help
-	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
-	// MayChange means that it does not affect the rows: a resumed run, and a load of its rejects, may have another value.
+	Basic  bool     // completion of -- offers only these, for newcomers; all once a letter is typed
+	// MayChange means that it does not affect the rows: a resumed run, and a load of its rejects, may use another value.
 	MayChange bool
-	// OfInputs means that it belongs to the inputs or the run of one load: a load of its rejects does not take it over.
+	// OfInputs means that it belongs to the inputs or the run of one load: a load of its rejects does not inherit it.
 	OfInputs bool
-	// Typed means that it destroys something or changes what a command means: it does not come from the environment.
+	// Typed means that it destroys something or changes the meaning of a command: the environment cannot set it.
 	Typed bool
 	// ByDialect means that the default depends on the dialect: a zero field stays zero.
 	ByDialect bool
-	// NotEmpty refuses an empty text or zero if given, also without a Default.
+	// NotEmpty refuses an empty text or zero if given, even without a Default.
 	NotEmpty bool
-	// Want describes a number: Least or more and, if not 0, Most or less. "" is any number.
+	// Want describes the allowed numbers: Least or more and, if Most is not 0, Most or less. "" allows any number.
 	Want        string
 	Least, Most float64
 
 	Scope   Scope
-	Instead string // of a key of a job file, if Scope is NotInJobs; "" is an unknown key
+	Instead string // advice for a key of a job file, if Scope is NotInJobs; "" means an unknown key
 
-	field []int // of Command
+	field []int // index in Command
 }
 
 // Kind is how the value of an option is written.
@@ -55,9 +55,9 @@ const (
 	Number                // a number
 	Size                  // bytes, such as 64MiB
 	Duration              // such as 90s
-	Texts                 // one each time
+	Texts                 // one text each time
 	List                  // names between commas
-	Lists                 // the same, may be given again
+	Lists                 // the same; may be repeated
 	Renamings             // old=new each time
 	Typings               // name=type each time
 )
@@ -67,7 +67,7 @@ func (k Kind) Repeated() bool {
 	return k == Texts || k == Lists || k == Renamings || k == Typings
 }
 
-// Wants describes the value.
+// Wants describes a valid value.
 func (k Kind) Wants() string {
 	return map[Kind]string{Plain: "a text", Size: "a text", List: "a list of names", Texts: "a list of texts",
 		Lists:     "a list of texts",
@@ -88,15 +88,15 @@ const (
 	Jobs              // run a job file: options of all its loads
 	Check             // check inputs: options common to loads and comparisons
 	Looking           // at inputs: inspect, check, advise and so on
-	Reaching          // a service, for anything
+	Reaching          // a service, for any purpose
 	Machine           // resume and work: options of the machine
-	Ending            // that may run for long
+	Ending            // commands that may run for long
 )
 
-// loads describe the rows of a load: all commands but exports.
+// loads are the commands with the rows of a load: all but exports.
 const loads = Load | Copy | Sync | Verify
 
-// Scope is how job files have an option.
+// Scope is where a job file may set an option.
 type Scope int
 
 const (
@@ -119,7 +119,7 @@ func Of(c Commands) (all []*Option) {
 	return all
 }
 
-// Names returns the names of the options for which is returns true.
+// Names returns the names of the options that satisfy is.
 func Names(is func(*Option) bool) (names []string) {
 	for _, o := range everyOption {
 		if is(o) {
@@ -129,7 +129,7 @@ func Names(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// byName has one option of each name, preferably the loads': others of that name have the same kind.
+// byName has one option of each name, preferably that of loads. Other options of the same name have the same kind.
 var byName = func() map[string]*Option {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Command]()) {
@@ -154,7 +154,7 @@ var byName = func() map[string]*Option {
 // InRequest reports whether the option is a field of a request. Other options belong only to commands.
 func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request]() }
 
-// part is the part of Command with the option's field.
+// part returns the part of Command with the option's field.
 func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
@@ -202,7 +202,7 @@ func (o *Option) inBounds(f reflect.Value) error {
 	return fmt.Errorf("--%s %s: want %s", o.Name, shown, o.Want)
 }
 
-// oneOf returns the option's value that equals a text, ignoring case. Others are refused.
+// oneOf returns the option's value that equals a text, ignoring case. Other texts are refused.
 func (o *Option) oneOf(text string) (string, error) {
 	if o.Values == nil || text == "" {
 		return text, nil
@@ -287,7 +287,7 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// withDefaults replaces zero fields by their defaults. It refuses values that an option may not have.
+// withDefaults replaces zero fields by their defaults. It refuses values that an option does not allow.
 func (r Request) withDefaults() (Request, error) {
 	c := &Command{Request: r}
 	for _, o := range Of(^Export) {

@@ -90,7 +90,7 @@ func TestMemoryIsMachineOrSmallestCgroupLimit(t *testing.T) {
 	}
 }
 
-func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
+func TestDefaultMemoryIsQuarterOfMachineWithinBounds(t *testing.T) {
 	for machine, want := range map[int64]int64{0: 1 << 30, 1 << 40: 1 << 30, 4 << 30: 1 << 30, 2 << 30: 512 << 20,
 		1 << 20: 16 << 20} {
 		conformance.Equal(t, defaultMemory(machine), want, "of %d bytes it takes", machine)
@@ -121,8 +121,8 @@ func TestAmbiguousZerosAreRefused(t *testing.T) {
 	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
 }
 
-// A machine that receives a request does what was asked, and learns no secret.
-func TestRequestSurvivesTheRoundTrip(t *testing.T) {
+// A machine that receives a request carries it out, and learns no secrets.
+func TestRequestRoundTrip(t *testing.T) {
 	var r Command
 	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s",
 		Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
@@ -131,7 +131,7 @@ func TestRequestSurvivesTheRoundTrip(t *testing.T) {
 		if byName[o.Name].Values != nil {
 			value = byName[o.Name].Values[0]
 		}
-		if o == byName[o.Name] { // others of the name have the same field
+		if o == byName[o.Name] { // other options of the name have the same field
 			conformance.Must(t, o.Set(&r, []string{value}))
 		}
 		conformance.True(t, o != byName[o.Name] || r.IsSet(o.Name), "%s is not set", o.Name)

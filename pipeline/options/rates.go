@@ -21,7 +21,7 @@ const (
 	maxDefaultMemory = pipeline.DefaultMemory
 )
 
-// Speed parses how fast rows are written, and what a load may use of the machine.
+// Speed parses the limits of writing, and of the machine's resources.
 func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
 	if r.Order == plan.OrderNone.String() {
@@ -49,7 +49,8 @@ func defaultMemory(machine int64) int64 {
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
 }
 
-// sizeUnits are the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is one of ten.
+// sizeUnits are the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is a power of
+// ten.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -77,7 +78,7 @@ func ParseSize(text string) (int64, error) {
 // of a control group of the process. root is the file system's root.
 func machineMemory(root fs.FS) int64 {
 	least := memTotal(root)
-	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent without any
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent without control groups
 	for line := range strings.Lines(string(groups)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3) // number:controllers:path
 		if len(fields) != 3 {
@@ -105,7 +106,7 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the least limit of a group and its ancestors. In a container part of the path may be missing.
+// leastLimit returns the lowest limit of a group and its ancestors. In a container, part of the path may be missing.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

@@ -2,10 +2,10 @@ package options
 
 import "time"
 
-// Request describes a load, and what a comparison or sync reads and compares with. It is given by flags, the keys of a
-// job file, library fields, or JSON from other machines. Comments say what zero means. Config checks it.
+// Request describes a load, and what a comparison or sync reads and compares. It comes from flags, the keys of a job
+// file, library fields, or JSON from other machines. Comments tell what zero means. Config checks it.
 type Request struct {
-	// From lists what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and
+	// From lists the inputs: files, folders, globs, "-" for standard input, "@list" with a name on each line, and
 	// addresses (http, https, oss, s3), or one table of a database (postgres, mysql, sqlite).
 	From  []string `json:"from,omitzero"`
 	Table string   `json:"table,omitempty"` // with an expression in braces, the table of each row
@@ -23,10 +23,10 @@ type Request struct {
 	Running
 }
 
-// Text is how the text of inputs is cut into records and fields.
+// Text configures how the text of inputs is cut into records and fields.
 type Text struct {
 	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, …; "" is auto
-	SourceTable string   `json:"source-table,omitempty"` // of a dump or changes: TABLE or SCHEMA.TABLE; "" is the only one
+	SourceTable string   `json:"source-table,omitempty"` // in a dump or changes: TABLE or SCHEMA.TABLE; "" is the only one
 	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
 	Delimiter   string   `json:"delimiter,omitempty"`
 	Quote       string   `json:"quote,omitempty"`  // a character, or none; "" is "
@@ -40,7 +40,7 @@ type Text struct {
 	Ragged      string   `json:"ragged,omitempty"` // reject, pad or truncate; "" is reject
 }
 
-// Values is how fields and nested values of inputs are interpreted.
+// Values configures how fields and nested values of inputs are interpreted.
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
 	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, besides the empty one
@@ -49,14 +49,14 @@ type Values struct {
 	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
 }
 
-// Mapping is which input goes into which columns.
+// Mapping assigns input to columns.
 type Mapping struct {
 	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR] of each primary-key column, in order
 	Set           []string          `json:"set,omitzero"`      // attributes NAME[:TYPE]=EXPR, computed from input columns
 	Columns       []string          `json:"columns,omitzero"`  // attributes to load; nil loads all, an empty list none
 	Exclude       []string          `json:"exclude,omitzero"`  // columns to leave out
-	Rename        map[string]string `json:"rename,omitempty"`  // columns of the input to columns of the table
-	Type          map[string]string `json:"type,omitempty"`    // of columns, as integer or timestamp(2006-01-02,UTC,ms)
+	Rename        map[string]string `json:"rename,omitempty"`  // input column to table column
+	Type          map[string]string `json:"type,omitempty"`    // by column: integer, timestamp(2006-01-02,UTC,ms), …
 	Types         string            `json:"types,omitempty"`   // table, strict or infer; "" is table
 	OnNull        string            `json:"on-null,omitempty"` // skip or delete; "" is skip
 	Missing       string            `json:"missing,omitempty"` // a column that some files lack: refuse ("") or null
@@ -69,26 +69,26 @@ type NewTable struct {
 	TTL         int               `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
 	MaxVersions int               `json:"max-versions,omitempty"` // 0 is 1
 	Define      []string          `json:"define,omitzero"`        // predefined columns and secondary indexes
-	MaxTables   int               `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
+	MaxTables   int               `json:"max-tables,omitempty"`   // if the table name has expressions; 0 is 64
 	AgePolicy   string            `json:"age-policy,omitempty"`   // file
-	RenameIndex map[string]string `json:"rename-index,omitempty"` // of an archive or a copy: other names for indexes
+	RenameIndex map[string]string `json:"rename-index,omitempty"` // for an archive or a copy: other names for indexes
 	Now         string            `json:"now,omitempty"`          // RFC 3339, for tests of monthly tables; "" is now
 }
 
-// Writing is which rows are written, and how.
+// Writing configures which rows are written, and how.
 type Writing struct {
 	Mode        string `json:"mode,omitempty"`         // put, update, delete, increment or changes; "" is put
-	OpColumn    string `json:"op-column,omitempty"`    // of changes: NAME or NAME:VALUE=OP,…
+	OpColumn    string `json:"op-column,omitempty"`    // for changes: NAME or NAME:VALUE=OP,…
 	Condition   string `json:"condition,omitempty"`    // ignore, exist or not-exist; "" is ignore
-	When        string `json:"when,omitempty"`         // write a row only if the stored one passes, as stored.at < new.at
+	When        string `json:"when,omitempty"`         // write a row only if the stored one meets this
 	Order       string `json:"order,omitempty"`        // last-wins or none; "" is last-wins
 	Limit       int64  `json:"limit,omitempty"`        // records; 0 means all
-	DropExpired bool   `json:"drop-expired,omitempty"` // of an archive: leave out cells too old for the table
+	DropExpired bool   `json:"drop-expired,omitempty"` // for an archive: leave out cells too old for the table
 	DryRun      bool   `json:"dry-run,omitempty"`
 	MaxErrors   string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
 }
 
-// Numbered is about key columns that the service numbers, and counters.
+// Numbered configures loads with counters or with key columns that the service numbers.
 type Numbered struct {
 	ReturnedKeys string `json:"returned-keys,omitempty"` // file
 	MarkColumn   string `json:"mark-column,omitempty"`
@@ -96,7 +96,7 @@ type Numbered struct {
 	AtLeastOnce  bool   `json:"at-least-once,omitempty"`
 }
 
-// Rates is how fast rows are written, and which resources that may use.
+// Rates limits how fast rows are written, and the resources used.
 type Rates struct {
 	Concurrency       int     `json:"concurrency,omitempty"` // requests in flight; 0 is 32
 	BatchBytes        int64   `json:"batch-bytes,omitempty"` // 0 is 4 MiB
@@ -106,15 +106,15 @@ type Rates struct {
 	Compress          string  `json:"compress,omitempty"` // requests: on or off; "" is off
 	// for rows, at least 16 MiB; 0 is a quarter, at most 1 GiB
 	Memory   int64         `json:"memory,omitempty"`
-	RetryFor time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
-	Settle   time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
+	RetryFor time.Duration `json:"retry-for,omitempty"` // in JSON, nanoseconds; 0 is 15 minutes
+	Settle   time.Duration `json:"settle,omitempty"`    // 0 is RequestTimeout
 }
 
-// Recurring is about repeated loads (docs/how-to/nightly-files.md).
+// Recurring configures repeated loads (docs/how-to/nightly-files.md).
 type Recurring struct {
 	OnlyNew          bool   `json:"only-new,omitempty"`            // load each input once per table
 	ReloadChanged    bool   `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
-	FailIfNothingNew bool   `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
+	FailIfNothingNew bool   `json:"fail-if-nothing-new,omitempty"` // return an error instead of an empty summary
 	FilesBy          string `json:"files-by,omitempty"`            // name or time; "": by name with OnlyNew
 	// leave out inputs changed in this time; 0 is none
 	SettleFiles time.Duration `json:"settle-files,omitempty"`
@@ -123,17 +123,17 @@ type Recurring struct {
 	State       string        `json:"state,omitempty"`       // place of known files, checkpoints and lease
 }
 
-// Database is how a database is read, besides its address (docs/sql.md).
+// Database configures how a database is read, besides its address (docs/sql.md).
 type Database struct {
 	Query           string `json:"query,omitempty"`            // load the rows of this SELECT in place of a table
-	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot of all rows is lost
+	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot is lost before all rows are read
 }
 
-// Running describes the load's traces on the machine, and how it is resumed.
+// Running configures the load's files on the machine, and how it is resumed.
 type Running struct {
 	RunDir             string `json:"run-dir,omitempty"` // summary, rejects, checkpoints; "" is in ./tsimport-runs
 	Fresh              bool   `json:"fresh,omitempty"`   // start over instead of resuming
 	AcceptChangedInput bool   `json:"accept-changed-input,omitempty"`
-	RetryRejects       string `json:"retry-rejects,omitempty"` // of a run's folder
+	RetryRejects       string `json:"retry-rejects,omitempty"` // run folder whose corrected rejects are loaded
 	Verify             bool   `json:"verify,omitempty"`        // compare the table with the inputs afterwards
 }

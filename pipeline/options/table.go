@@ -25,7 +25,7 @@ const (
 	results   = "Results"
 )
 
-// Groups are the groups in the order of help: by when a user needs them. "" is the first.
+// Groups lists the groups in the order of help: by when a user needs them. "" is the first.
 var Groups = []string{"", files, databases, tables, columns, rows, numbers, rates, again, machines, results}
 
 const (

@@ -16,16 +16,17 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Target is an instance of Tablestore, and the credentials for it. Zero takes them from the environment.
+// Target is an instance of Tablestore, and the credentials for it. Zero fields are taken from the environment.
 type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
 
-	// The access key, with SecurityToken if it is temporary. "" uses the environment, else the official provider chain.
+	// The access key, with SecurityToken if it is temporary. "" uses the environment or, failing that, the official
+	// provider chain.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`
-	// Credentials, if not nil, supplies the key of every request instead: keys may rotate.
+	// Credentials, if not nil, supplies the key of every request instead, so that keys may rotate.
 	Credentials common.CredentialsProvider `json:"-"`
 
 	RequestTimeout time.Duration `json:"request-timeout,omitempty"` // of a request without progress; 0 is 30 seconds
@@ -33,7 +34,7 @@ type Target struct {
 	Transport http.RoundTripper `json:"-"`
 }
 
-// Open completes the target and names it.
+// Open returns the completed target, and a name for it.
 func (t *Target) Open(ctx context.Context) (to client.Target, name string, err error) {
 	to = client.Target{
 		Endpoint:    cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")),

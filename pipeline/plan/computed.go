@@ -11,9 +11,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Maker says how the value of a schema column is made from the fields of a record.
+// Maker is how the value of a schema column is made from the fields of a record.
 type Maker struct {
-	Field   int              // of Plan.Fields; used unchanged if Program is nil. Negative: the service makes the value
+	Field   int              // index in Plan.Fields, used as it is if Program is nil; negative if the service makes it
 	Program *keyexpr.Program // computes the value from the fields
 }
 
@@ -96,7 +96,7 @@ func (p *planner) flagOf(col keyexpr.Column) string {
 	return "--set"
 }
 
-// plainKeys is the number of first fields that are primary-key columns.
+// plainKeys returns the number of leading fields that are primary-key columns.
 func (p *planner) plainKeys() int {
 	n := len(p.plan.Schema.Key) - len(p.request.Columns.Keys)
 	if p.numbered > 0 {
@@ -227,7 +227,7 @@ func (p *planner) chooseSeparator() error {
 		return usagef("%v", err)
 	}
 	p.plan.env.Separator = separator
-	p.notef("splice(auto, …) joins with %q; write that for auto in later loads, for the same keys", string(separator))
+	p.notef("splice(auto, …) joins with %q; write that, not auto, in later loads for the same keys", string(separator))
 	return nil
 }
 
@@ -242,8 +242,8 @@ func (p *Plan) KeyFields() []int {
 	return places
 }
 
-// Sample calls each with the fields of the first convertible records of every input, about as many as types are
-// inferred from, until it returns false. The values are valid until it returns.
+// Sample calls each with the fields of the first convertible records of every input, about as many as type inference
+// uses, until each returns false. The values are valid until it returns.
 func (p *Plan) Sample(each func([]table.Value) bool) error {
 	share := max(sampleBytes/len(p.Sources), minSampleBytes)
 	more := true
@@ -299,7 +299,7 @@ func (p *Plan) sources() (names []string) {
 	return names
 }
 
-// Design returns the key in the form of keyexpr.Explain.
+// Design returns the key in the form for keyexpr.Explain.
 func (p *Plan) Design() (keyexpr.Design, error) {
 	d := keyexpr.Design{Inputs: p.env.Columns}
 	for i, k := range p.Schema.Key {
@@ -325,7 +325,7 @@ func (p *Plan) Design() (keyexpr.Design, error) {
 	return d, nil
 }
 
-// Separator joins the parts of splice(auto, …); empty if nothing asks for it.
+// Separator returns the separator of splice(auto, …), empty if no expression uses it.
 func (p *Plan) Separator() string {
 	if p.env.Separator == 0 {
 		return ""

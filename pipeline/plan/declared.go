@@ -47,7 +47,7 @@ func (p *planner) takeKey() {
 	p.plan.Notes = append(p.plan.Notes, "the new table gets the source's primary key: "+strings.Join(text, " "))
 }
 
-// declaredType is the type that the sources' schemas declare for a column; Null if they differ or lack one.
+// declaredType returns the type that the sources' schemas declare for a column; Null if they differ or lack one.
 func (p *planner) declaredType(src string) (of table.Type) {
 	for _, s := range p.plan.Sources {
 		about := s.About()

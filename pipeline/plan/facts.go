@@ -65,7 +65,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		}
 		name := progress.Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
 		if p.Live {
-			// Its content changes; no flag can accept changed records.
+			// Its content may change; no flag accepts changed records.
 			facts = append(facts, name, progress.Fact{Name: "schema of " + s.Name, Value: id.Schema})
 			continue
 		}
@@ -98,7 +98,7 @@ func cellFacts(c *Columns) []progress.Fact {
 	}
 }
 
-// timeText writes a time's type as the user does.
+// timeText returns a time's type as users write it.
 func timeText(t *table.Time) string {
 	unit := map[int64]string{1: "s", 1e3: "ms", 1e6: "us", 1e9: "ns"}[t.Unit]
 	return fmt.Sprintf("timestamp(%s,%v,%s)", t.Layout, t.Zone, unit)

@@ -23,7 +23,7 @@ func (p *Plan) ReadAgain(s *Source) error {
 	return nil
 }
 
-// StillBad returns why files cannot be read to their end, among those selected by is.
+// StillBad returns, for the files selected by is, why they cannot be read to their end.
 func (p *Plan) StillBad(is func(name string) bool) map[string]string {
 	bad := map[string]string{}
 	for _, s := range p.Sources {

@@ -16,11 +16,11 @@ import (
 type Forecast struct {
 	Found  int // inputs that are files
 	Chosen int // inputs to load
-	Opened int // inputs opened; the others are assumed to be alike
+	Opened int // inputs opened; the others are assumed to be similar
 	Names  []string
 
-	Bytes int64 // of the chosen files, compressed as they are; -1 is unknown
-	Rows  int64 // records; -1 is unknown
+	Bytes int64 // size of the chosen files as stored; -1 means unknown
+	Rows  int64 // records; -1 means unknown
 	Exact bool  // Rows is stated by the files, or all were read
 }
 
@@ -30,10 +30,10 @@ const shownNames = 10
 // inputs are the files of a plan.
 type inputs struct {
 	Forecast
-	left []input.Item // that were not opened
+	left []input.Item // files that were not opened
 }
 
-// take notes the inputs of a set, and leaves at most most of them in it, evenly chosen; 0 leaves all.
+// take notes the inputs of a set, and reduces it to at most most of them, evenly chosen; 0 keeps all.
 func (n *inputs) take(set *input.Set, most int) {
 	n.Chosen = len(set.Items)
 	for i := range set.Items {
@@ -62,13 +62,14 @@ func (n *inputs) take(set *input.Set, most int) {
 	set.Items = opened
 }
 
-// looked is the sample's findings about a source.
+// looked is the size of a source's sample.
 type looked struct {
 	records, bytes int
-	whole          bool // it was all of the source
+	whole          bool // the sample was the whole source
 }
 
-// How many bytes of compressed text are decompressed to estimate the ratio: of all inputs, and at least of each.
+// The bytes of compressed text to decompress for an estimate of the ratio: of all inputs together, and at least of
+// each.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
@@ -82,7 +83,7 @@ func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	} else {
 		f.Opened = len(p.Sources)
 	}
-	var bytes int64 // of sources with known rows
+	var bytes int64 // bytes of sources with known rows
 	stated := true  // all sources state their rows
 	for _, s := range p.Sources {
 		rows, exact, err := p.rowsOf(s)
@@ -120,7 +121,7 @@ func states(s *Source) bool {
 	return ok
 }
 
-// ReadThrough reports whether a source can be read from any record on, but does not state where records begin.
+// ReadThrough reports whether a source can be read from any record, but does not state where records begin.
 func (p *Plan) ReadThrough() bool {
 	return slices.ContainsFunc(p.Sources, func(s *Source) bool {
 		return s.About().Seeking == source.SeeksDirectly && !s.About().Live && !states(s)
@@ -153,7 +154,8 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the unopened inputs' rows: as local files state if all opened ones do, else by others' rows per byte.
+// addLeft adds the rows of unopened inputs: as stated by local files if all opened ones state theirs, otherwise by the
+// rows per byte of the opened ones.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -190,7 +192,8 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources; whole means certainly a complete one.
+// Look calls each with a few thousand records from all over the sampled sources. whole means that a record is certainly
+// complete.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -207,7 +210,8 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses what --mode increment cannot do exactly once. at is the auto-increment column of the key, or 0.
+// settleCounts refuses requests that --mode increment cannot carry out exactly once. at is the auto-increment column of
+// the key, or 0.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "
@@ -245,7 +249,7 @@ func (p *planner) checkWholeRows() error {
 		p.plan.table.Name)
 }
 
-// checkGlobal refuses timestamps for a global table, which accepts none.
+// checkGlobal refuses timestamps for a global table, which does not accept any.
 func (p *planner) checkGlobal() error {
 	version := p.request.Read.Convert.VersionColumn
 	if p.plan.table == nil || !p.plan.Wide && !p.plan.Restamp && version == "" {

@@ -66,7 +66,7 @@ func (p *planner) infer() error {
 	if err != nil {
 		return err
 	}
-	if known != nil || !p.infers() { // else nothing of the written values is left
+	if known != nil || !p.infers() { // otherwise the form of the values in the input is lost
 		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {
@@ -81,7 +81,7 @@ func (p *planner) infer() error {
 	return nil
 }
 
-// maxSampledParts limits the sampled parts of an origin: they are alike, and there may be thousands.
+// maxSampledParts limits the sampled parts of an origin: they are similar, and there may be thousands.
 const maxSampledParts = 64
 
 func (p *Plan) sampled() []*Source {
@@ -107,7 +107,8 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at.
+// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or the
+// type inferred at position at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -156,7 +157,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 		p.plan.Retyped = append(p.plan.Retyped, p.plan.Warnings[len(p.plan.Warnings)-1])
 	}
-	if d, ok := numbers(in, at, col.Name, col.Type); ok { // then the type that most have takes all values
+	if d, ok := numbers(in, at, col.Name, col.Type); ok { // then the majority's type accepts all values
 		p.plan.Decisions = append(p.plan.Decisions, d)
 		p.plan.Notes = append(p.plan.Notes, d.String())
 	} else if nearly {
@@ -186,7 +187,7 @@ func typeText(t table.Type) string {
 	return t.String()
 }
 
-// minorityText says why a column does not have one type.
+// minorityText explains why a column does not have one type.
 func minorityText(col *table.Column, few convert.Minority) string {
 	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type),
 		counted(few.Others), quoted(few.Examples))
@@ -239,7 +240,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		}
 	}
 	all := in
-	in = convert.NewInference(len(first), p.request.Read.Convert) // of this source alone
+	in = convert.NewInference(len(first), p.request.Read.Convert) // for this source alone
 	asItIs := slices.Equal(first, columns)
 	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
@@ -269,7 +270,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 				fields[i] = record.Datum{}
 			case from < len(rec.Fields):
 				fields[i] = rec.Fields[from]
-			default: // as if it were there and empty
+			default: // as if it were present and empty
 				fields[i] = record.Datum{Kind: record.Text}
 			}
 		}
@@ -310,7 +311,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
 }
 
-// mostColumns limits the columns of a header: sampling more takes long.
+// mostColumns limits the columns of a header, because sampling more is slow.
 const mostColumns = 16 * table.MaxColumns
 
 // checkWidth refuses inputs whose rows could never be written. Sampled records that lack columns do not count.
@@ -330,7 +331,7 @@ const cellBytes = 24
 // blockBytes is roughly how large the encoded rows of one split may be.
 const blockBytes = 8 << 20
 
-// sizeSplits makes splits smaller if little text makes large rows: every cell carries its column's name, so a record of
+// sizeSplits makes splits smaller if short text makes large rows: every cell includes its column's name, so a record of
 // a thousand short cells grows a hundredfold, and several splits are in memory at a time.
 func (p *planner) sizeSplits() error {
 	encoded := 0 // size of a row with a value in every column, without the values
@@ -350,5 +351,5 @@ func (p *planner) sizeSplits() error {
 	return nil
 }
 
-// minSplitBytes keeps splits from costing more than their rows.
+// minSplitBytes keeps the cost of a split below that of its rows.
 const minSplitBytes = 4 << 10

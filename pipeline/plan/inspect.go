@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Inspection describes an input. Its many fields are the JSON output.
+// Inspection describes an input. Its fields are those of the JSON output.
 type Inspection struct {
 	Path        string            `json:"path"`
 	Error       string            `json:"error,omitempty"` // why it could not be read completely
@@ -26,7 +26,7 @@ type Inspection struct {
 	Compression string            `json:"compression"`
 	Encoding    string            `json:"encoding"`          // of text
 	Dialect     string            `json:"dialect,omitempty"` // of CSV
-	Notes       []string          `json:"notes,omitempty"`   // how the dialect was found out
+	Notes       []string          `json:"notes,omitempty"`   // how the dialect was detected
 	Hint        string            `json:"hint,omitempty"`    // about possible faults of the columns
 	Header      bool              `json:"header"`            // the first record names the columns
 	Bytes       int64             `json:"bytes"`             // -1 unknown
@@ -37,7 +37,7 @@ type Inspection struct {
 	FirstReject string            `json:"first_reject,omitempty"`
 	Splits      int               `json:"splits"`
 	Columns     []InspectedColumn `json:"columns"`
-	Decisions   []Decision        `json:"decisions,omitempty"` // about columns with values that contradict the decision
+	Decisions   []Decision        `json:"decisions,omitempty"` // on columns with values that contradict the decision
 	Together    []Decision        `json:"together,omitempty"`  // for the last of several inputs: their differences
 
 	found []source.Found
@@ -49,7 +49,7 @@ type InspectedColumn struct {
 	Type    string `json:"type"`
 	Unit    string `json:"unit,omitempty"` // unit of the values, from a schema: "timestamp, µs"
 	Nulls   int64  `json:"nulls"`
-	Min     string `json:"min"` // by value for numbers, else by bytes
+	Min     string `json:"min"` // by value for numbers, otherwise by bytes
 	Max     string `json:"max"`
 	Longest int    `json:"longest"` // bytes of the longest value's text
 	Example string `json:"example"`
@@ -94,7 +94,7 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 type inspector struct {
 	in        Inspection
 	names     []string // of its columns
-	seen      int64    // bytes that were looked at
+	seen      int64    // bytes inspected
 	inference *convert.Inference
 	columns   []columnRange
 	measures  []record.Measures
@@ -201,7 +201,7 @@ func (i *inspector) read(from source.Source, count bool) error {
 			if err != nil {
 				return err
 			}
-			if giveBack != nil { // nothing points into it
+			if giveBack != nil { // nothing refers to its memory
 				giveBack(sp)
 			}
 		}
@@ -285,11 +285,11 @@ func (i *inspector) finish() {
 	}
 }
 
-// shownBytes is how much of a value is kept; the byte more than is shown says that there is more. This can leave open
-// which value is the least or the greatest, but not what is shown of it.
+// shownBytes is how much of a value is kept: one byte more than is shown, to tell that there is more. So it may be open
+// which value is the least or the greatest, but not the part of it that is shown.
 const shownBytes = table.MaxShownBytes + 1
 
-// text is the text of a value, valid until the next call.
+// text returns the text of a value, valid until the next call.
 func (c *columnRange) text(d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Text, record.Number, record.String, record.JSON:

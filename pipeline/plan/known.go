@@ -42,12 +42,12 @@ func (p *planner) knownTypes(last map[string]string) (map[string]knownType, erro
 		return known, nil
 	}
 	if rows == 0 {
-		return nil, nil // nothing is left of the values written by runs
+		return nil, nil // the values written by runs are gone
 	}
 	for column, types := range found {
 		last, ran := known[column]
 		if len(types) > 1 && ran && types[last.Type] {
-			continue // of several types the last one
+			continue // the last type was taken
 		}
 		if delete(known, column); len(types) > 1 {
 			continue
@@ -59,7 +59,7 @@ func (p *planner) knownTypes(last map[string]string) (map[string]knownType, erro
 	return known, nil
 }
 
-// infers reports whether the type of an attribute is still to be found.
+// infers reports whether the type of any attribute is still unknown.
 func (p *planner) infers() bool {
 	for i := p.plainKeys(); i < len(p.plan.Fields); i++ {
 		if _, earlier := p.request.Inferred[p.plan.Fields[i].Source]; p.plan.Fields[i].Type == table.Null && !earlier {
@@ -69,7 +69,7 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns returns the types and units of the table's columns from its last run: one beside the planned run, else
+// lastColumns returns the types and units of the table's columns from its last run: one beside the planned run, or else
 // one in the default folder. A missing table has none.
 func (p *planner) lastColumns() (types, units map[string]string) {
 	if p.plan.table == nil && p.plan.Tables == nil {

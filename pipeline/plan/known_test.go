@@ -45,7 +45,7 @@ func typed(t *testing.T, admin *client.Admin, text string, set func(*Request)) (
 	return strings.Join(all, " "), p.Warnings
 }
 
-func TestTypesOfTheTableAreTheDefault(t *testing.T) {
+func TestTableTypesAreDefault(t *testing.T) {
 	t.Chdir(t.TempDir())
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	put(t, admin, "a", map[string]any{"price": 10.25, "qty": int64(5), "zip": "007", "ok": true, "mixed": "x"})
@@ -53,7 +53,7 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 	for _, tt := range []struct{ header, row, want, warning string }{
 		{"price", "10.20", "price:double", ""},
 		{"price", "7", "price:double", ""},
-		{"price", "", "price:double", ""}, // no value says nothing
+		{"price", "", "price:double", ""}, // a missing value means nothing
 		{"price", "+7", "price:string", "price: the table has it as double"},
 		{"price", "0.1000000000000000055", "price:string", "--type price=double"},
 		{"qty", "6", "qty:integer", ""},
@@ -75,7 +75,7 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 			"%s %q: %s, %q", tt.header, tt.row, types, said)
 		types, _ = typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored })
 		conformance.True(t, tt.header != "zip" || types == "zip:integer", "the input alone: %s", types)
-		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // which are rejected
+		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // which would be rejected
 			r := ask(file(t, "in.csv", text))
 			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, KnownStrict
 			refused(t, r, admin, "column "+tt.header+": the table has it as")
@@ -112,7 +112,7 @@ func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 	conformance.Equal(t, types, "rare:string price:string", "of a table with several types in one column")
 }
 
-func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
+func TestColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	column := func(rows, each int, value, other string) string {
 		var b strings.Builder
 		b.WriteString("id,qty\n")
@@ -196,7 +196,7 @@ func TestColumnTypeFollowsSample(t *testing.T) {
 	}
 }
 
-// keyedRows are rows with a key of several columns, and perhaps another one.
+// keyedRows are rows with a key of several columns, and perhaps a second key.
 type keyedRows struct {
 	*sourcetest.Rows
 	unique []source.KeyColumn
@@ -213,7 +213,7 @@ func (r keyedRows) About() source.About {
 	return a
 }
 
-// TestSourceKeysStayDistinctOrAreRefused has the key a (text), n (number), and b (binary) in a longer one.
+// TestSourceKeysStayDistinctOrAreRefused uses the key a (text) and n (number), and a longer one with b (binary).
 func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer},
 		source.KeyColumn{Name: "b", Kind: record.Binary}
@@ -357,7 +357,7 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		as   Type
-		says string // of the refusal; empty is none
+		says string // of the refusal; empty means none
 		unit string
 	}{{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
 		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"},
@@ -503,7 +503,7 @@ func TestUnitMustMatchLastRun(t *testing.T) {
 	refused(t, r, admin, "timestamp, ms")
 	r.Inferred = map[string]Inferred{"v": {Type: table.Integer}}
 	conformance.Equal(t, makes(t, r, admin).Units()["v"], "timestamp, ms", "units")
-	// On another machine the state has it.
+	// On another machine the state keeps it.
 	must(t, os.Rename("tsimport-runs", "elsewhere"))
 	r = ask(us)
 	as(KnownDefault)(r)
@@ -595,7 +595,7 @@ func TestComputedColumnsAreTypedInSchema(t *testing.T) {
 	}
 }
 
-func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
+func TestSaltIgnoresInputColumnOrder(t *testing.T) {
 	var keys []string
 	for _, text := range []string{"a,b\n1,x\n", "b,a\nx,1\n"} {
 		p := makes(t, askComputed(t, text, []string{"s=salt(1000)", `k=splice(",", b, pad(a, 4))`}, nil), nil)
@@ -615,7 +615,7 @@ func TestNothingIsComputedWithoutExpressions(t *testing.T) {
 		"makers %v, fields %v", p.Makers, p.Fields)
 }
 
-func TestWrongExpressionsAreRefusedBeforeTheFirstRow(t *testing.T) {
+func TestInvalidExpressionsAreRefusedBeforeFirstRow(t *testing.T) {
 	for _, tt := range []struct{ pk, set, want string }{
 		{"k=pad(crad, 4)", "", "--pk k: expression \"pad(crad, 4)\": unknown column \"crad\"; did you mean card?"},
 		{"k=pad(card, 4) + card", "", "text(card)"},

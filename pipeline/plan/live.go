@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkLive refuses loads for which a row that changes or goes before it is read again would leave a trace.
+// checkLive refuses loads in which a row that changes or disappears before it is read again would leave a trace.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -75,15 +75,16 @@ func (p *planner) settleKeys() error {
 	}
 	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(),
 		func(k table.KeyColumn) bool { return k.Type == table.Null }) {
-		p.plan.Empty = false // its table is known without a record
+		p.plan.Empty = false // its table is declared even without a record
 	}
 	p.plan.Distinct = p.distinct()
 	p.plan.Parallel = p.parallel()
 	return nil
 }
 
-// checkLiveKeys refuses a load that makes a row's key or table name of more than the source's unique key: if the rest
-// changed before a second reading, the row would be in the table twice. Timestamps set here would leave two versions.
+// checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key: if the rest
+// changed before a second reading, the row would be in the table twice. It also refuses loads in which timestamps set
+// here would leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+

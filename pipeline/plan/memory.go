@@ -5,11 +5,12 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// Shares divides the memory of the process. Each of its classes must be able to continue regardless of what those below
-// it hold: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes, and
-// data read ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their requests.
+// Shares divides the memory of the process. Each class must be able to continue regardless of the memory held by the
+// classes after it: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk,
+// lanes, and data read ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their
+// requests.
 type Shares struct {
-	Lanes     int64 // blocks: queued, in flight, to be tried again, read back
+	Lanes     int64 // blocks: queued, in flight, to be retried, read back
 	ReadAhead int64 // splits and blocks before the queues
 	InFlight  int64 // bodies of requests
 
@@ -36,10 +37,10 @@ func DivideMemory(memory int64) Shares {
 	}
 }
 
-// MemoryForRows is the memory of a process whose rows may take a number of bytes: the inverse of DivideMemory.
+// MemoryForRows returns the memory of a process whose rows may take a number of bytes: the inverse of DivideMemory.
 func MemoryForRows(bytes int64) int64 { return bytes*3/2 + fixedMemory }
 
-// ReadingMemory limits the readers of one input in a process with that much memory.
+// ReadingMemory returns the limits for readers of one input in a process with the given memory.
 func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).reading() }
 
 // reading limits the readers of one input.
@@ -56,25 +57,26 @@ func (s Shares) Sections() int { return int(min(maxSections, s.ReadAhead/8)) }
 
 const maxSections = 16 << 20
 
-// BlockLimit is the size of one lane's blocks in bytes: many fit its share, which is half of the memory for all.
+// BlockLimit returns the maximum size of a lane's blocks in bytes: many fit in its share, which is half of the memory
+// for all lanes.
 func (s Shares) BlockLimit(lanes int) int {
 	return int(min(max(s.Lanes/16/int64(lanes), 16<<10), 1<<20))
 }
 
-// SplitLimit is how many bytes of encoded rows one split may produce before it is handed over in parts. Splits are read
-// ahead, prepared, parsed and kept in order; the jobs in progress are those of the stages.
+// SplitLimit returns how many bytes of encoded rows one split may produce before it is handed over in parts. Splits are
+// read ahead, prepared, parsed and kept in order; the jobs in progress are those of the stages.
 func (s Shares) SplitLimit(parsers int) int {
 	return int(min(max(s.ReadAhead/int64(jobsAhead(parsers)), 64<<10), blockBytes))
 }
 
-// jobsAhead is the number of splits or pieces between the file and the queues.
+// jobsAhead returns the number of splits or pieces between the file and the queues.
 func jobsAhead(parsers int) int { return 2*QueueAhead*parsers + parsers + 2 }
 
 // QueueAhead is the number of jobs per parser in each of the two channels between the reading stages.
 const QueueAhead = 2
 
 // MemoryLimit is the soft limit for the garbage collector that keeps the process within memory. The mapped binary takes
-// most of what the process may use besides: within the rest a small load can hold two of the largest rows.
+// most of the remaining memory; within the limit a small load can hold two of the largest rows.
 func MemoryLimit(memory int64) int64 {
 	return max(memory, min(memory, fixedMemory)+2*table.MaxRowBytes)
 }

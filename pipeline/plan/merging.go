@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Merging says why several rows of a source may become one row of a table.
+// Merging tells why several rows of a source may become one row of a table.
 type Merging struct {
 	Source string
 	Own    []string // the columns of the source's own key
@@ -24,7 +24,8 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys is the refusal after all rows were read: rows of of share a key with another row, such as these.
+// SameKeys returns the error after all rows were read: rows of the of rows share a key with another row. keys are
+// examples.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {
@@ -40,7 +41,7 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
-		return nil // each row is distinct, or rows of one key are wanted
+		return nil // rows are distinct, or rows with equal keys are expected
 	}
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -54,7 +55,7 @@ func (p *planner) merging() (found *Merging) {
 		}
 		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
 			name := s.Name
-			if r.Read.Sources != nil { // this is a part of it
+			if r.Read.Sources != nil { // the source is a part of the origin
 				name = strings.Join(r.ShownInputs(), ", ")
 			}
 			return &Merging{Source: name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
@@ -63,7 +64,7 @@ func (p *planner) merging() (found *Merging) {
 	return nil
 }
 
-// declaredKey is the key that a dump declares for its table.
+// declaredKey returns the key that a dump declares for its table.
 func declaredKey(about *source.About) (key []source.KeyColumn) {
 	if about.Declared == nil {
 		return nil
@@ -130,7 +131,7 @@ func (p *planner) keepRows(ctx context.Context) error {
 		return nil
 	case r.Read.Look != nil:
 		return r.Read.Look(ctx)
-	case r.Read.Sources == nil: // in several dumps, rows of one key are from different nights
+	case r.Read.Sources == nil: // in several dumps, rows with one key may be of different dates
 		p.plan.Warnings = append(p.plan.Warnings, m.Text()+"; the last one stays (tsimport check --unique counts them)")
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // DefaultMarkColumn is the attribute that identifies rows numbered by the service.
 const DefaultMarkColumn = "_tsimport"
 
-// key is the primary key of the table, existing or to be created.
+// key returns the primary key of the table, existing or to be created.
 func (p *planner) key() []table.KeyColumn {
 	if p.plan.table != nil {
 		return p.plan.table.Key
@@ -22,7 +22,7 @@ func (p *planner) key() []table.KeyColumn {
 }
 
 // settleNumbers decides whether the service makes the values of an auto-increment column. If the input has them,
-// existing rows can be changed, but none created: the service does not accept a chosen number.
+// existing rows can be changed, but no rows created: the service does not accept a chosen number.
 func (p *planner) settleNumbers() error {
 	r := p.request
 	if err := table.CheckKey(p.key()); err != nil {
@@ -77,7 +77,8 @@ func (p *planner) hasOldKey() bool {
 	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
 }
 
-// OldKey names the key columns of the rows' former table, if the service makes a new key; nil if they have none.
+// OldKey returns the names of the key columns of the rows' former table, if the service makes a new key; nil if they
+// have none.
 func (p *Plan) OldKey() (names []string) {
 	if p.Schema.Numbered == 0 || !p.Wide {
 		return nil
@@ -85,7 +86,7 @@ func (p *Plan) OldKey() (names []string) {
 	return namesOf(p.Sources[0].About().Unique)
 }
 
-// ReturnedHeader is the first line of the file of returned keys. Columns of an old key have a prefix of their own.
+// ReturnedHeader returns the header of the file of returned keys. Columns of an old key have a prefix of their own.
 func (p *Plan) ReturnedHeader() []string {
 	header := []string{"file", "record"}
 	for _, k := range p.Schema.Key {
@@ -102,7 +103,7 @@ func (p *Plan) ReturnedHeader() []string {
 	return header
 }
 
-// refuseNumbering refuses flags that mean nothing if the service makes no part of a key.
+// refuseNumbering refuses flags that have no meaning if the service makes no part of a key.
 func (p *planner) refuseNumbering(why string) error {
 	r := p.request
 	markColumn := r.MarkColumn != "" && r.Mode != table.Increment
@@ -158,8 +159,8 @@ func (p *planner) isNumbered(name string) bool {
 // jobBytes is the number of bytes of a job's hash in its marks.
 const jobBytes = 9
 
-// Job names the load in the marks of its rows: the same for the same table, columns and inputs, wherever it runs. A
-// changed input shows in the mark of each row, which has its own checksum.
+// Job returns the name of the load in the marks of its rows: the same for the same table, columns and inputs, wherever
+// it runs. A changed input is detected by the mark of each row, which has its own checksum.
 func (p *Plan) Job() string {
 	r := p.Request
 	h := sha256.New()

@@ -6,21 +6,22 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A sample from places has a few records from each of some places all over the inputs, because each place of a sorted
-// file has its own records. If only the beginning of every input can be read, that sample is longer.
+// A sample from places has a few records from each of several places all over the inputs, because records differ from
+// place to place in a sorted file. If only the beginning of every input can be read, the sample there is longer.
 const (
 	samplePlaces     = 64
-	placeRecords     = 40 // from each place
-	placeSkipped     = 2  // records at a place in a text: the first one may be the rest of one
+	placeRecords     = 40 // records from each place
+	placeSkipped     = 2  // records to skip at a place in a text: the first may be incomplete
 	placeBytes       = 64 << 10
 	beginningBytes   = 4 << 20
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or returns false if it does not count. whole means certainly a complete record.
+// taker takes a record of a sample, or returns false if it does not count. whole means that the record is certainly
+// complete.
 type taker func(rec *record.Record, whole bool) bool
 
-// placesOf is the number of sampled places of a source.
+// placesOf returns the number of sampled places of a source.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
 		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
@@ -45,7 +46,7 @@ type visitor struct {
 // look takes a sample at a number of places of the source and leaves it at its beginning.
 func (v *visitor) look(places int) error {
 	begin := v.source.Begin()
-	if v.source.About().Live { // one of many parts, each with the rows of its range
+	if v.source.About().Live { // it is one of many parts, each with the rows of its range
 		return v.at(begin, placeBytes, 0, placeRecords)
 	}
 	if places < 2 {
@@ -79,7 +80,7 @@ func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	return places
 }
 
-// rows is the number of rows that a source states, 0 if none.
+// rows returns the number of rows that a source states, 0 if it states none.
 func (v *visitor) rows() (rows int64) {
 	defer v.source.Suspend()
 	for {
@@ -87,7 +88,7 @@ func (v *visitor) rows() (rows int64) {
 		if err != nil {
 			return rows
 		}
-		splits, err := v.source.Add(piece) // of a source that states its rows, a piece need not be prepared
+		splits, err := v.source.Add(piece) // if a source states its rows, a piece need not be prepared
 		if err != nil || len(splits) == 0 || splits[0].Rows == 0 {
 			return 0
 		}
@@ -123,8 +124,8 @@ func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	return v.source.Suspend()
 }
 
-// Part is the plan for reading one source from a place on, in its own order. Only one of a source's plans may be used
-// at a time; Suspend leaves the source at its beginning.
+// Part returns the plan for reading one source from a place on, in its own order. Only one of a source's plans may be
+// used at a time; Suspend leaves the source at its beginning.
 func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
 	part, request, s := *p, *p.Request, p.Sources[ordinal]
 	if err := s.Suspend(); err != nil {
@@ -139,7 +140,7 @@ func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
 	return &part, nil
 }
 
-// KeySample returns values of the first key column of rows from some places all over the inputs, or from their
+// KeySample returns values of the first key column of rows from several places all over the inputs, or from their
 // beginnings, in order within each place. It leaves the sources at their beginnings.
 func (p *Plan) KeySample() (places [][]table.Value, err error) {
 	for _, s := range p.sampled() {

@@ -20,47 +20,47 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Plan is what a load will do, worked out before its first write. It has many fields because it answers all questions
-// before the first row; each stage reads its own few. Only the state of Sources changes afterwards.
+// Plan is what a load will do, determined before its first write. It has many fields because it holds every decision
+// before the first row; each stage reads only a few. Only the state of Sources changes afterwards.
 type Plan struct {
 	Schema    *table.Schema
 	Fields    []table.Column // the result of converting a record; the schema's columns, unless some are computed
 	Makers    []Maker        // make the schema's columns from Fields; nil if they are equal
 	Create    bool           // the table does not exist yet
-	Bounds    []table.Value  // of the new table, in the first key column; none is one partition
-	Bytes     int64          // of all inputs, -1 when one is a stream
+	Bounds    []table.Value  // of the new table's ranges, in the first key column; none means one partition
+	Bytes     int64          // size of all inputs; -1 if one is a stream
 	Warnings  []string       // for the user, a sentence each
 	Retyped   []string       // Warnings about columns with another type than the table's rows have
 	Decisions []Decision     // inferred for all inputs
 	Notes     []string       // about the inputs, for the user
 	Unread    []string       // Warnings about inputs left out or incomplete
-	Broken    []error        // of reading, that Look has met after the first records of a source
+	Broken    []error        // errors of reading after the first records of a source
 
 	Chosen   []string // inputs that Request.Selection has chosen; nil without one
 	Sources  []*Source
-	Division []byte          // that the sources were opened from; nil for files
+	Division []byte          // from which the sources were opened; nil for files
 	Live     bool            // the sources are live
 	Position source.Position // from which the sources are followed; zero if they are not
-	Distinct bool            // no two records of all sources have the same key, as these say
+	Distinct bool            // according to the sources, no two records have the same key
 	Parallel bool            // sources are read in parallel: they are Distinct, or order does not matter
 	Headers  []rundir.Header // of rejected records
 	Empty    bool            // no input has a record
-	Merging  *Merging        // why several rows of a source may become one; nil says that none do
+	Merging  *Merging        // why several rows of a source may become one; nil means that none do
 	Wide     bool            // records describe themselves: rows have the cells that Cell loads besides Schema's columns
 
-	Tables *Tables // that rows go to, if there are several; nil is one
+	Tables *Tables // tables that rows go to; nil if there is one
 
 	Mark    string // attribute that identifies rows numbered by the service; empty means none
 	Restamp bool   // cells without a timestamp get one on sending: the table keeps several versions
 
 	Request *Request
 
-	units     map[string]string // of columns, and of parts of nested ones, by name in the table: as earlier runs left them
+	units     map[string]string // by name in the table, of columns and parts of nested ones, from earlier runs
 	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns listed by the sources of a Wide plan
 
-	env   keyexpr.Env   // of the expressions
+	env   keyexpr.Env   // for the expressions
 	table *client.Table // nil when it does not exist yet
 }
 
@@ -68,12 +68,12 @@ type Plan struct {
 type Source struct {
 	source.Source
 	Name    string
-	Header  int // in Plan.Headers
-	Ordinal int // in Plan.Sources
+	Header  int // index in Plan.Headers
+	Ordinal int // index in Plan.Sources
 
-	Chain    func() source.Chain                   // as source.About has it
+	Chain    func() source.Chain                   // as in source.About
 	GiveBack func(source.Split)                    // likewise
-	Raw      func(source.Split, table.Span) []byte // as source.Rejects has it
+	Raw      func(source.Split, table.Span) []byte // as in source.Rejects
 
 	looked looked
 	// beginning is the place of a frozen source's first record.
@@ -92,8 +92,8 @@ type planner struct {
 	admin   *client.Admin
 	sampled struct {
 		records, bytes int
-		bad            *table.Reason // of the first record that was not read
-		whole, fits    bool          // a record was counted, and one has few enough values for a row
+		bad            *table.Reason // of the first unreadable record
+		whole, fits    bool          // a record was counted; one has few enough values for a row
 		cells          int           // bytes of self-describing cells besides their values
 	}
 	// dialects describe how the records under each of Plan.Headers are read.
@@ -108,10 +108,10 @@ type planner struct {
 	measures map[string]map[string]tally // by columns and paths of record.Measures: the inputs' units
 	hints    []string                    // about inputs whose columns do not fit
 	lacks    []string                    // inputs and their missing columns, with --missing null
-	items    []input.Item                // that are opened
+	items    []input.Item                // inputs to open
 }
 
-// InputsError says why files cannot be loaded together.
+// InputsError tells why files cannot be loaded together.
 type InputsError struct {
 	error
 	Items []input.Item
@@ -119,7 +119,8 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. Close the plan.
+// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. The caller closes
+// the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin,
 		measures: map[string]map[string]tally{}}
@@ -290,7 +291,7 @@ func (p *planner) addSource(s source.Source) {
 	})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
 	for _, note := range about.Notes {
-		if !slices.Contains(p.plan.Notes, note) { // a folder's column has the same for each file
+		if !slices.Contains(p.plan.Notes, note) { // a column of a folder gives the same note for each file
 			p.plan.Notes = append(p.plan.Notes, note)
 		}
 	}
@@ -339,7 +340,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 	options.Memory = p.plan.Shares().reading()
 	var files []*reader.File
 	defer func() {
-		for _, s := range files[len(p.plan.Sources):] { // of a load that is refused
+		for _, s := range files[len(p.plan.Sources):] { // the load is refused
 			s.Close()
 		}
 	}()
@@ -388,7 +389,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 }
 
 // cannotLoad turns an error about an input into a usage error: nothing has been written, and the given inputs cannot be
-// loaded. An interruption and a server that does not answer remain what they are: the same command may succeed later.
+// loaded. It returns the error of an interruption or of a silent server unchanged: the same command may succeed later.
 func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -445,7 +446,7 @@ func (p *planner) findColumns() error {
 func (p *planner) joinColumns() error {
 	for _, c := range p.all {
 		if p.isNumbered(p.rename(c)) {
-			continue // the service makes one of that name
+			continue // the service makes the column
 		}
 		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) && !p.plan.Wide || p.isKeyName(p.rename(c))) {
 			p.columns = append(p.columns, c)
@@ -466,7 +467,8 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack what a row may.
+// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack columns that a row may
+// lack.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {
@@ -505,7 +507,7 @@ func (p *planner) warn() {
 		p.warnOfDescribed()
 	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.Asked.Any {
-		p.warnf("the table exists: the options for a new table (--ttl, --max-versions, --define) change nothing")
+		p.warnf("the table exists: the options for a new table (--ttl, --max-versions, --define) have no effect")
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {

@@ -33,7 +33,8 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// ask asks for the inputs in a new table t with the string key id, in a store that does not exist yet.
+// ask returns a request to load the inputs into a new table t with the string key id, in a store that does not exist
+// yet.
 func ask(inputs ...string) *Request {
 	return &Request{
 		Inputs: inputs, Memory: 1 << 30,
@@ -50,7 +51,7 @@ func makes(t *testing.T, r *Request, admin *client.Admin) *Plan {
 	return p
 }
 
-// refused makes a plan that must end with a usage error of one line.
+// refused makes a plan that must fail with a usage error of one line.
 func refused(t *testing.T, r *Request, admin *client.Admin, want string) {
 	t.Helper()
 	p, err := Make(t.Context(), r, admin)
@@ -125,7 +126,7 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 	}
 }
 
-func TestWrongUseIsRefusedByName(t *testing.T) {
+func TestInvalidRequestsAreRefusedByName(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*Request)
 		want   string
@@ -193,7 +194,7 @@ func TestAcceptedRaggedRecordsCountForTypes(t *testing.T) {
 	}
 }
 
-func TestAnExistingTableGivesTheKey(t *testing.T) {
+func TestExistingTableGivesKey(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	r := ask(file(t, "more.csv", "n,id\n5,2\n"))
 	r.Target.Key, r.Target.Create, r.Target.Absent = nil, false, false
@@ -213,7 +214,7 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	refused(t, r, admin, "primary key id:string")
 }
 
-func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
+func TestTableCreatedMeanwhileMustHaveSameKey(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	p := makes(t, ask(file(t, "in.csv", "id,n\na,1\n")), nil)
 	conformance.MustEqual(t, p.Create, true, "the plan does not make the table")
@@ -253,7 +254,7 @@ func TestWideRowsMakeSmallSplits(t *testing.T) {
 		fmt.Fprintf(&b, "%d%s\n", i, strings.Repeat(",1", 500))
 	}
 	size := makes(t, ask(file(t, "in.csv", b.String())), nil).Sources[0].About().Pieces
-	// Each record is about a kilobyte and becomes about 110.
+	// Each record is about one kilobyte and becomes about 110 kilobytes.
 	encoded := int(size) / 1002 * 500 * (203 + 24)
 	conformance.True(t, size != 0 && encoded <= 2*blockBytes, "%d bytes become a block of %d", size, encoded)
 }
@@ -466,7 +467,7 @@ func TestSchemaOfSelfDescribingRowsIsTheirKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change   func(*Request)
 		schema   string   // columns with their types
-		fields   []string // that the source gives
+		fields   []string // fields that the source delivers
 		warnings []string // a part of each
 	}{
 		"as it is": {nil, "id integer, part string", []string{"id", "part"}, nil},
@@ -521,7 +522,7 @@ func TestSelfDescribingRowsAreRefused(t *testing.T) {
 	}
 }
 
-// A resumed load must treat the cells alike, although no column of the schema shows how.
+// A resumed load must treat cells in the same way, although no column of the schema shows how.
 func TestFactsIncludeCellOptions(t *testing.T) {
 	facts := func(change func(*Request)) []progress.Fact {
 		p := conformance.Try(planWide(t, change)).Must(t)

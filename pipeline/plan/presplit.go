@@ -23,7 +23,7 @@ const (
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
 
-// PreSplitAuto makes a range per autoRangeRecords, a minute's rows of a partition, if that makes at least autoRanges.
+// PreSplitAuto makes a range per autoRangeRecords, a minute's rows of a partition, if that gives at least autoRanges.
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2
@@ -35,7 +35,7 @@ func (p *planner) settlePreSplit() error {
 	if want == PreSplitOff || p.request.Written || want == PreSplitAuto && target.Absent {
 		return nil
 	}
-	given := p.request.Read.Sources != nil && !p.plan.Live // rows that come from a program cannot be looked at first
+	given := p.request.Read.Sources != nil && !p.plan.Live // rows from a program cannot be sampled in advance
 	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || given {
 		return nil
 	}
@@ -57,12 +57,12 @@ func (p *planner) settlePreSplit() error {
 	}
 	p.plan.Bounds = rangeBounds(slices.Concat(places...), ranges)
 	if n := len(p.plan.Bounds) + 1; n > 1 {
-		p.notef("the new table is to begin with %d ranges of %s", n, p.plan.Schema.Key[0].Name)
+		p.notef("the new table will begin with %d ranges of %s", n, p.plan.Schema.Key[0].Name)
 	}
 	return nil
 }
 
-// autoRanges is the number of ranges that suits the size of the inputs.
+// autoRanges returns the number of ranges that suits the size of the inputs.
 func (p *planner) autoRanges() int {
 	if p.plan.Bytes < 0 || p.sampled.records == 0 {
 		return 0
@@ -79,8 +79,8 @@ type keySampler struct {
 	plan      *Plan
 	converter *convert.Converter
 	evaluator *keyexpr.Evaluator // nil if the column is not computed
-	field     int                // else: the index of the field
-	places    [][]table.Value    // of each its values
+	field     int                // otherwise the index of the field
+	places    [][]table.Value    // the values of each place
 }
 
 func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
@@ -145,7 +145,7 @@ func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 	return bounds
 }
 
-// maxBoundBytes is the maximum length of a bound of the service.
+// maxBoundBytes is the service's limit for the length of a bound.
 const maxBoundBytes = 64
 
 // asBound returns a valid bound near a value: the beginning of a long one.

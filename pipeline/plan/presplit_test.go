@@ -23,7 +23,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// sortedRecords are records with the keys k00000, k00001, …, and texts with line breaks in quotes.
+// sortedRecords returns records with the keys k00000, k00001, …, and quoted texts with line breaks.
 func sortedRecords(n int) string {
 	var b strings.Builder
 	b.WriteString("id,text\n")
@@ -48,7 +48,7 @@ func sortedParquet(t *testing.T, n int) string {
 	return b.String()
 }
 
-// shares are how many of the keys are in each range.
+// shares returns how many of the keys are in each range.
 func shares(keys []string, bounds []table.Value) []int {
 	parts := make([]int, len(bounds)+1)
 	for _, k := range keys {
@@ -101,7 +101,7 @@ func TestRangesOfSortedFilesAreEven(t *testing.T) {
 			conformance.True(t, len(parts) == 8 && slices.Min(parts) >= rows/8*2/3 && slices.Max(parts) <= rows/8*3/2,
 				"the ranges hold %d", parts)
 			conformance.True(t, len(p.Warnings) == 0, "warned: %q", p.Warnings)
-			// The load reads from the beginning, regardless of the sample.
+			// The load then reads from the beginning, regardless of the sample.
 			first := ""
 			if err := p.Sample(func(row []table.Value) bool {
 				first = string(row[0].Bytes)
@@ -139,7 +139,7 @@ func TestPreSplitUsesOneRangeIfEnough(t *testing.T) {
 	conformance.Equal(t, len(makes(t, few, nil).Bounds), 1, "two values of the key: bounds")
 }
 
-func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
+func TestAutomaticRangesFollowInputSize(t *testing.T) {
 	for _, test := range []struct {
 		bytes, limit int64
 		want         int
@@ -238,7 +238,7 @@ func TestInvalidTemplateIsRefused(t *testing.T) {
 	}
 }
 
-func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
+func TestNewTableGetsPolicyOptionsForItsAge(t *testing.T) {
 	policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: "+
 		"9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))).Must(t)
 	period := conformance.Try(lifecycle.ParseTemplate("t_{month(at)}")).Must(t)
@@ -298,7 +298,7 @@ func forecast(t *testing.T, r *Request) Forecast {
 	return conformance.Try(makes(t, r, nil).Forecast(t.Context())).Must(t)
 }
 
-// wordy are records of different lengths without repeated text.
+// wordy returns records of different lengths without repeated text.
 func wordy(rows int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -341,7 +341,7 @@ func TestRowCountsOfSmallFilesAreExact(t *testing.T) {
 }
 
 func TestRowCountsOfLargeFilesAreApproximate(t *testing.T) {
-	const rows = 110_000 // 9 MB: more than what is sampled
+	const rows = 110_000 // 9 MB, more than is sampled
 	text := wordy(rows)
 	for name, in := range map[string]string{"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text)} {
 		f := forecast(t, ask(file(t, name, in)))
@@ -355,7 +355,7 @@ func TestTruncatedFileHasNoExactCount(t *testing.T) {
 	conformance.True(t, !f.Exact, "%+v", f)
 }
 
-func TestALimitBoundsTheRows(t *testing.T) {
+func TestLimitBoundsForecastRows(t *testing.T) {
 	r := ask(file(t, "a.csv", wordy(500)))
 	r.Records = 20
 	f := forecast(t, r)
@@ -401,7 +401,7 @@ func TestParquetCountsAreExactForManyFiles(t *testing.T) {
 	r.MostInputs = 4
 	f := forecast(t, r)
 	conformance.True(t, f.Rows == want && f.Exact && f.Opened == 30, "%+v, want %d rows", f, want)
-	// A file that is not Parquet has the others' ratio of rows to bytes.
+	// A file that is not Parquet is assumed to have the others' ratio of rows to bytes.
 	r = ask(filesIn(t, "data", append(texts, "id,text\na,b\n")...))
 	r.MostInputs = 4
 	f = forecast(t, r)

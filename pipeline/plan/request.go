@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is the user's request before the first row. It has many fields, because the user may set each.
+// Request is the user's request before the first row. It has a field for everything that the user may set.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -29,33 +29,33 @@ type Request struct {
 	Mode       table.Mode
 	Condition  table.Existence
 	When       *condition.When
-	Unchanged  bool // rows have their condition in table.UnchangedColumn
+	Unchanged  bool // the condition of each row is in table.UnchangedColumn
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
-	Records    int64  // to read, from the start of the first input; 0 means all
+	Records    int64  // records to read, from the start of the first input; 0 means all
 	Memory     int64  // bytes of memory of the process
-	Reading    int64  // memory that the limits of one input follow; 0 is Memory
-	RunDir     string // whose files are not inputs; may be ""
+	Reading    int64  // memory that determines the limits of one input; 0 means Memory
+	RunDir     string // folder whose files are not inputs; may be ""
 	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
 	// Service returns the range that contains the service's time, to compare timestamps with; nil means this machine's.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
-	// OnLook is called before inputs are opened or sampled, which takes time, and its result afterwards. May be nil.
+	// OnLook is called before inputs are opened or sampled, which takes time; its result is called afterwards. May be nil.
 	OnLook func() (looked func())
 	// RejectedKeys means that the keys of rejected records are wanted if they can be read.
 	RejectedKeys bool
-	// For tables with an auto-increment key column: the attribute that identifies rows ("" means DefaultMarkColumn), or
-	// that they are repeated blindly; whether they are looked up first; and whether the service's keys are wanted.
+	// For tables with an auto-increment key column: the attribute that identifies rows ("" means DefaultMarkColumn),
+	// whether rows are repeated blindly or looked up first, and whether the service's keys are wanted.
 	MarkColumn  string
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
-	// KeysAlone means that the table may be read only by single rows, not by ranges: also for its types.
+	// KeysAlone means that the table may be read only by single rows, not by ranges, even to find its types.
 	KeysAlone bool
-	// Inferred are the types that an earlier attempt inferred, by input column: a later one must not infer others.
+	// Inferred holds the types that an earlier attempt inferred, by input column: a later one must not infer others.
 	Inferred map[string]Inferred
-	// Divided means that Division is the division of Read.Sources by an earlier attempt; it is not made again.
+	// Divided means that Division is an earlier attempt's division of Read.Sources; they are not divided again.
 	Divided  bool
 	Division []byte
 	// Selection chooses from the inputs found; nil takes all. Chosen is an earlier attempt's choice or nil.
@@ -77,62 +77,64 @@ type Inferred struct {
 	table.Type
 	Zeros bool       // as in table.Column
 	Own   table.Type // as in table.Column
-	Asked bool       // the column takes the same as with --type
+	Asked bool       // the column accepts the same values as with --type
 }
 
-// Known says how the types of existing table columns affect the input's.
+// Known is how the types of existing table columns affect the input's.
 type Known uint8
 
 const (
-	KnownDefault Known = iota // they are the default; if values do not fit, another type is inferred and said
+	KnownDefault Known = iota // they are the default; if values do not fit, another type is inferred, with a note
 	KnownStrict               // another type is refused; of any column, the few values of other types are rejected
-	KnownIgnored              // nothing: types come from the input alone
+	KnownIgnored              // not at all: types come from the input alone
 )
 
-// Keep says which part of its record a row retains.
+// Keep is which part of its record a row retains.
 type Keep uint8
 
 const (
 	KeepRecord Keep = iota // the unchanged record, for rejects
 	KeepNothing
-	KeepKey       // nothing, and of the row only its ordering key
+	KeepKey       // no record, and only the ordering key of the row
 	KeepKeyFields // the fields of the primary key, to distinguish them, and a hash of the row
 )
 
-// Read says how inputs are read.
+// Read configures how inputs are read.
 type Read struct {
-	reader.Options                 // but Stream
+	reader.Options                 // except Stream
 	Convert        convert.Options // without Decode, which each source has
-	Find           input.Options   // how arguments are understood, but Stdin
-	// Sources is the origin of rows if they do not come from files; nil opens Request.Inputs, which else name the sources.
+	Find           input.Options   // how arguments are interpreted, except Stdin
+	// Sources is the origin of rows if they do not come from files, and Request.Inputs then only name the sources; nil
+	// opens Request.Inputs.
 	Sources source.Origin
 	// Archived means that a live source stands for an archive of it, which will be loaded in its place.
 	Archived bool
-	// Merges means that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
+	// Merges means that a live source is merged into the table with --mode update: cells that the source has lost are
+	// kept.
 	Merges bool
 	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if inexact.
 	Look    func(context.Context) error
-	Parsers int       // workers; 0 takes one a processor
-	Stdin   io.Reader // read for -; nil is os.Stdin. A read is left behind when the load stops
+	Parsers int       // workers; 0 means one per processor
+	Stdin   io.Reader // read for -; nil is os.Stdin. A pending read is abandoned when the load stops
 }
 
-// Workers is the number of parsers.
+// Workers returns the number of parsers.
 func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
 
 // AskedOptions are the user's options for a new table, reported if the table already exists.
 type AskedOptions struct {
 	Any     bool
-	Columns string // predefined ones, and indexes
+	Columns string // predefined columns, and indexes
 }
 
 // Target describes the destination of the rows.
 type Target struct {
 	Client   client.Target
-	Name     string // of the target, for reports
-	Place    string // the same in every working folder, unlike Name; may be empty
+	Name     string // name of the target, for reports
+	Place    string // as Name, but the same in every working folder; may be empty
 	Table    string
 	Create   bool                  // make a missing table
-	Key      []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Key      []table.KeyColumn     // for Create; a Type of Null is inferred. An existing table must have this key
 	Define   table.Definition      // for Create
 	Defined  map[string]table.Type // predefined attribute columns, for Create
 	Indexes  []table.Index         // for Create
@@ -146,10 +148,10 @@ type Target struct {
 	Absent bool
 }
 
-// Aging says which cells too old for the table are left out and counted, instead of rejecting their record.
+// Aging selects which cells too old for the table are left out and counted instead of having their record rejected.
 type Aging struct {
-	Expires     bool // rows are a table's or archive's: cells that expire during the load
-	DropExpired bool // all
+	Expires     bool // cells that expire during the load, if rows are from a table or an archive
+	DropExpired bool // all of them
 }
 
 // Columns maps input columns to table columns.
@@ -160,7 +162,7 @@ type Columns struct {
 	Types   map[string]Type   // by input or table name
 	Keys    []keyexpr.Column  // computed columns of Target.Key
 	Set     []keyexpr.Column  // attributes that are computed
-	Known   Known             // meaning of the types of the table's columns
+	Known   Known             // use of the types of the table's columns
 }
 
 // Type is a type requested by the user.
@@ -183,18 +185,18 @@ func (r *Request) ShownInputs() []string {
 type Order uint8
 
 const (
-	LastWins  Order = iota // in input order: the last one stays
-	OrderNone              // in any: keys are unique, or it does not matter
+	LastWins  Order = iota // in input order: the last row wins
+	OrderNone              // in any order: keys are unique, or order does not matter
 )
 
 func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
 
-// UsageError means that the request was wrong; nothing was written.
+// UsageError means that the request is invalid; nothing was written.
 type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
 	Input   bool // an input is missing, or cannot be read
-	Damaged bool // as reader.Damaged says of why
+	Damaged bool // reader.Damaged reports this of the cause
 	Changed bool // an input differs from the resumed run's
 	Nothing bool // no input matches
 }

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestIncrementsThatCannotBeExactAreRefused, which could be applied twice, out of order or inexactly.
+// TestIncrementsThatCannotBeExactAreRefused refuses increments that could be applied twice, out of order or inexactly.
 func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
@@ -95,7 +95,7 @@ func TestPolicyWithoutArchiveFolderIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
+func TestUnsuitablePolicyIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for want, set := range map[string]func(*Request){
@@ -113,8 +113,8 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	}
 }
 
-// TestLoadThatOnlyArchivesIsWarnedOf: its counts look like those of a useful load.
-func TestLoadThatOnlyArchivesIsWarnedOf(t *testing.T) {
+// TestLoadThatOnlyArchivesWarns covers loads whose counts look useful although nothing goes to a table.
+func TestLoadThatOnlyArchivesWarns(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
 	for rows, want := range map[string]string{
@@ -137,7 +137,7 @@ func TestLoadThatOnlyArchivesIsWarnedOf(t *testing.T) {
 	}
 }
 
-// keyed is a source of rows that had a key.
+// keyed is a source whose rows have an old key.
 type keyed struct {
 	source.Source
 	about source.About
@@ -187,7 +187,7 @@ func TestTimestampsOlderThanTTLAreRefused(t *testing.T) {
 	}
 }
 
-// wide is a CSV file of that many columns besides id, with a value in that many of each record.
+// wide returns a CSV file of the given columns besides id, in which each record has that many values.
 func wide(columns, values int) string {
 	var b strings.Builder
 	b.WriteString("id")
@@ -212,10 +212,10 @@ func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 			fmt.Sprintf("has %d columns besides the primary key, but a row has at most 1024", columns))
 	}
 	makes(t, ask(file(t, "a.csv", wide(1024, 1024))), nil)
-	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // records lack most of the columns
+	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // each record lacks most of the columns
 	refused(t, ask(file(t, "a.csv", wide(3000, 1025))), nil, "--columns")
 
-	refused(t, ask(file(t, "a.csv", wide(20_000, 1))), nil, "has 20000 columns") // a header of so many is never a row's
+	refused(t, ask(file(t, "a.csv", wide(20_000, 1))), nil, "has 20000 columns") // no row can have such a header
 
 	r := ask(file(t, "a.csv", wide(20_000, 20_000)))
 	r.Columns.Only = []string{"c5", "c19999"}
@@ -229,7 +229,7 @@ func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 	refused(t, ask(file(t, "a.jsonl", line.String()+"}\n")), nil, "2000 columns")
 }
 
-// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB, whose sample shows no type either.
+// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB, for which no type can be sampled either.
 func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 	type row struct {
 		ID   int64  `parquet:"id"`
@@ -296,7 +296,7 @@ func TestTypedColumnsTakeTextsThatSurviveRoundTrip(t *testing.T) {
 	}
 }
 
-func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
+func TestNumbersLoadedAsTextAreNoted(t *testing.T) {
 	in := file(t, "a.csv", "id,v,w\n1,23.0,8.76712776820554e-05\n2,68.60,1.5\n")
 	p := makes(t, ask(in), nil)
 	inspected := conformance.Try(Inspect(t.Context(), []string{in}, Read{}, false)).Must(t)

@@ -42,7 +42,7 @@ func (p *planner) settleSchema() error {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
 			if hint = "; " + hint + suggest.Hint(k.Name, p.all); len(p.hints) > 0 {
-				hint = "" // the input's own says why, and is added to the error
+				hint = "" // the input's own hint is added to the error
 			}
 			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q)%s", k.Name,
 				p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
@@ -170,7 +170,8 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes are the secondary indexes of the table or tables. Each row costs at least a write and a read unit in each.
+// Indexes returns the secondary indexes of the table or tables. Each row costs at least a write and a read unit in
+// each.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

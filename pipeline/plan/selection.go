@@ -10,23 +10,23 @@ import (
 
 // Selection chooses the inputs to load among those found.
 type Selection interface {
-	// Select returns the inputs to load into the table created then, in order, and notes for the user. created is as in
-	// client.Table, 0 if the table is not yet created. earlier are the names chosen by the first attempt of a resumed
-	// load, nil in the first. Inputs in without are left out.
+	// Select returns the inputs to load into the table, in order, and notes for the user. created is as in client.Table, 0
+	// if the table is not yet created. earlier are the names chosen by the first attempt of a resumed load, nil in the
+	// first. Inputs in without are left out.
 	Select(ctx context.Context, found []input.Item, created int64, earlier []string,
 		without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
 // Units is implemented by a Selection that remembers the units of the table's columns between loads.
 type Units interface {
-	Units() map[string]string // by name; known once Select was called
+	Units() map[string]string // by name; known once Select has been called
 	KeepUnits(units map[string]string)
 }
 
 // NothingNew means that no input is left to load, although some were found.
 type NothingNew struct {
-	Found int      // inputs
-	Notes []string // why
+	Found int      // number of inputs found
+	Notes []string // why none is left
 }
 
 func (*NothingNew) Error() string { return "nothing new to load" }

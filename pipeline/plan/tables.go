@@ -23,22 +23,22 @@ type Tables struct {
 	Text string // as the user gave it
 
 	parts  []namePart
-	period *lifecycle.Template // nil if the names are of no period alone
+	period *lifecycle.Template // nil unless the names consist of text and one period
 	policy *lifecycle.Policy   // nil without one
-	now    time.Time           // of the policy
+	now    time.Time           // for the policy
 }
 
 // namePart is a part of a table's name: text, or the result of an expression.
 type namePart struct {
 	text    string
-	expr    string // as keyexpr has it
+	expr    string // as keyexpr parses it
 	program *keyexpr.Program
 }
 
 // IsTemplate reports whether a table's name contains expressions.
 func IsTemplate(name string) bool { return strings.ContainsAny(name, "{}") }
 
-// FileName is the name of a table, or of tables, as part of a file name.
+// FileName returns the name of a table, or of tables, as part of a file name.
 func FileName(name string) string {
 	if !IsTemplate(name) {
 		return name
@@ -224,8 +224,8 @@ type Namer struct {
 	tables     *Tables
 	evaluators []*keyexpr.Evaluator
 	name       []byte
-	last       []byte // the last name that was found good
-	archived   bool   // whether its rows are
+	last       []byte // the last valid name
+	archived   bool   // whether its rows are archived
 }
 
 func (t *Tables) NewNamer() *Namer {
@@ -238,7 +238,7 @@ func (t *Tables) NewNamer() *Namer {
 	return n
 }
 
-// Of returns a record's table name, valid until the next call, and whether its rows are archived; or why it has none.
+// Of returns a record's table name, valid until the next call, and whether its rows are archived; or why there is none.
 func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
 	n.name = n.name[:0]
 	for i, part := range n.tables.parts {
@@ -267,7 +267,7 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 	return n.last, n.archived, nil
 }
 
-// warnOfAges warns if no sampled record is young enough for a table: such a load is hardly intended.
+// warnOfAges warns if no sampled record is young enough for a table, because such a load is hardly intended.
 func (p *planner) warnOfAges() error {
 	t := p.plan.Tables
 	if !t.Archives() {
@@ -316,7 +316,7 @@ func (t *Tables) class(name string) *lifecycle.Class {
 	return t.policy.ClassOf(period, t.now)
 }
 
-// Class is the number of the policy's class for a table, from 1; 0 means none.
+// Class returns the number of the policy's class for a table, from 1; 0 means none.
 func (t *Tables) Class(name string) int {
 	if c := t.class(name); c != nil {
 		return c.Number
@@ -324,7 +324,7 @@ func (t *Tables) Class(name string) int {
 	return 0
 }
 
-// Archive is the folder that receives a table's rows instead; empty if they go to the table.
+// Archive returns the folder that receives a table's rows instead; empty if they go to the table.
 func (t *Tables) Archive(name string) string {
 	if c := t.class(name); c != nil {
 		return c.Archive
@@ -337,7 +337,7 @@ func (t *Tables) Archives() bool {
 	return t != nil && t.policy != nil && t.policy.Classes[len(t.policy.Classes)-1].Archives()
 }
 
-// definition is how a table is created: as requested by the user and, for its age, by the policy.
+// definition returns how a table is created: as requested by the user and, for its age, by the policy.
 func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	c := t.class(name)
 	if c == nil {
@@ -354,7 +354,7 @@ func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	return d
 }
 
-// maxVersions is the highest number of cell versions kept by the tables that a load creates.
+// maxVersions returns the highest number of cell versions kept by the tables that a load creates.
 func (t *Tables) maxVersions(versions int) int {
 	if t.policy != nil {
 		for _, c := range t.policy.Classes {
@@ -385,7 +385,8 @@ func policyText(p *lifecycle.Policy) string {
 	return text
 }
 
-// matches reports whether a name may belong to the tables. Before a row only the text around the expressions is known.
+// matches reports whether a name may be that of one of the tables. Before a row only the text around the expressions is
+// known.
 func (t *Tables) matches(name string) bool {
 	if t.period != nil {
 		_, ok := t.period.Period(name)
@@ -430,7 +431,7 @@ func (p *planner) describeTables() error {
 	return nil
 }
 
-// OpenTable ensures that one of the tables exists, with the common key; a missing one is created if that is allowed.
+// OpenTable ensures that one of the tables exists, with the common key; a missing table is created if that is allowed.
 func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, made bool, err error) {
 	target := &p.Request.Target
 	t, err = admin.Describe(name)

@@ -57,14 +57,14 @@ func (p *planner) matchKey(t *client.Table) error {
 	return nil
 }
 
-// KeyFits reports whether a key is the requested one, whose columns may lack a type.
+// KeyFits reports whether a key equals the requested one, whose columns may lack a type.
 func KeyFits(asked, key []table.KeyColumn) bool {
 	return slices.EqualFunc(asked, key, func(a, k table.KeyColumn) bool {
 		return a.Name == k.Name && (a.Type == table.Null || a.Type == k.Type && a.Auto == k.Auto)
 	})
 }
 
-// KeyTexts are the columns of a key as --pk takes them.
+// KeyTexts returns the columns of a key as --pk accepts them.
 func KeyTexts(key []table.KeyColumn) (texts []string) {
 	for _, k := range key {
 		switch {
@@ -82,7 +82,8 @@ func KeyTexts(key []table.KeyColumn) (texts []string) {
 func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
 // MakeTable creates the table of a plan that says Create and returns its description. Another process's table is
-// accepted (made is false) if it has the same key and versions. refused is why the service refused the plan's Bounds.
+// accepted (made is false) if it has the same key and versions. refused tells why the service refused the plan's
+// Bounds.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
@@ -111,7 +112,8 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	return t, made, refused, nil
 }
 
-// Table is the load's table as the service described it before the load, nil if it is missing or there are several.
+// Table returns the load's table as the service described it before the load, nil if it is missing or there are
+// several.
 func (p *Plan) Table() *client.Table {
 	if p.Tables != nil {
 		return nil
@@ -120,8 +122,8 @@ func (p *Plan) Table() *client.Table {
 }
 
 // Window returns a function for the timestamps that the table accepts at the moment: milliseconds, from inclusive, to
-// exclusive. It passes anything acceptable at any possible time of the service, which alone knows its clock and
-// decides. It is nil for rows that were already written.
+// exclusive. It allows anything acceptable at any possible time of the service, which alone knows its clock and
+// decides. It is nil for rows that are already in the table.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil
@@ -153,7 +155,7 @@ func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	return reach, live, p.Tables == nil && (to.Aging.DropExpired || to.Aging.Expires && ages)
 }
 
-// Deviation is how far a timestamp may be from the service's time.
+// Deviation returns how far a timestamp may be from the service's time.
 func (p *Plan) Deviation() time.Duration {
 	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
@@ -165,8 +167,8 @@ func (p *Plan) Deviation() time.Duration {
 // maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
 const maxDeviation = 1 << 33
 
-// settleDefined completes what a new table has besides its key: predefined columns without a type take that of the
-// load's column. What the service would refuse after the last row is refused before the first.
+// settleDefined completes the definition of a new table besides its key: predefined columns without a type take that of
+// the load's column. It refuses before the first row what the service would refuse after the last.
 func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {

@@ -18,7 +18,7 @@ const lastRun = "the last run"
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
-		return // one table's, with one type per column, or cells of a table
+		return // a table's columns, with one type each, or cells of a table
 	}
 	at := places(about.Columns)
 	for i, name := range first {
@@ -44,11 +44,12 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 	}
 }
 
-// use is a measure and who uses it.
+// use is a measure and its user.
 type use struct{ unit, by string }
 
 // settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or
-// in a part of its values, where readers of the table could not distinguish them. Otherwise it sets the column's unit.
+// in a part of its values, because readers of the table could not distinguish them. Otherwise it sets the column's
+// unit.
 func (p *planner) settleUnit(i int) error {
 	col := &p.plan.Fields[i]
 	last := func(path string) use {
@@ -58,7 +59,7 @@ func (p *planner) settleUnit(i int) error {
 		return use{p.plan.units[col.Name+path], lastRun}
 	}
 	col.Unit = last("").unit
-	_, decided := p.request.Inferred[col.Source] // by a run of which these are the rejects or the rest
+	_, decided := p.request.Inferred[col.Source] // by a run whose rejects or rest are loaded
 	parts := p.measures[col.Source]
 	if col.Time != nil {
 		unit := convert.Measure(record.Datum{Kind: record.Timestamp, Unit: record.Unit(col.Time.Unit)})
@@ -89,7 +90,8 @@ func (p *planner) settleUnit(i int) error {
 	return nil
 }
 
-// kept is the part of a measure that values do not show, as in JSON. In a key, other texts would be other rows.
+// kept returns the part of a measure that values do not show, as in JSON. In a key, different texts would be different
+// rows.
 func (p *planner) kept(i int, path, measure string) string {
 	col := &p.plan.Fields[i]
 	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
@@ -98,7 +100,7 @@ func (p *planner) kept(i int, path, measure string) string {
 	}
 	switch {
 	case of == table.Boolean || of == table.Binary,
-		of == table.Double && isMeasured(measure) && !decimal && !duration, // is rejected
+		of == table.Double && isMeasured(measure) && !decimal && !duration, // the value is rejected
 		of == table.String && !col.Exact && i >= p.plainKeys() && !duration &&
 			(isMeasured(measure) || measure == convert.Bytes):
 		return ""
@@ -154,7 +156,7 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 		a.by, a.unit, b.by, b.unit, way)
 }
 
-// family is the common part of measures that one column type can hold.
+// family returns the common part of measures that one column type can hold.
 func family(measure string) string {
 	switch what, _, _ := strings.Cut(measure, ", "); what {
 	case "timestamp", "local timestamp", "date":
@@ -178,7 +180,7 @@ func (p *Plan) Units() map[string]string {
 	return units
 }
 
-// UnitText is the unit as column lists show it after the type; empty without one.
+// UnitText returns the unit as column lists show it after the type; empty without a unit.
 func UnitText(of, unit string) string {
 	_, short, ok := strings.Cut(unit, ", ")
 	if !ok {

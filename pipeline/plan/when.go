@@ -18,7 +18,7 @@ func (p *planner) checkWhen() error {
 	case r.Condition != table.Ignore:
 		return usagef("--when with --condition: the service does not say which of the two failed; leave one of them out")
 	case r.Mode == table.Delete && r.When.Matches():
-		return nil // a deletion that is repeated finds no row
+		return nil // a repeated deletion finds no row
 	case r.Mode == table.Delete:
 		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s "+
 			"followed by a condition looks at the stored row", condition.Matching)
@@ -61,7 +61,8 @@ func (p *planner) checkWhen() error {
 	return nil
 }
 
-// Lacks returns why a row cannot be compared for Request.When, or nil; has reports whether it has a value in a column.
+// Lacks returns why a row cannot be compared for Request.When, or nil. has reports whether the row has a value in a
+// column.
 func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
 	for _, name := range p.whenNew {
 		if !has(name) {

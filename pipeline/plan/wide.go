@@ -60,7 +60,7 @@ func (p *planner) askForColumns() error {
 	return nil
 }
 
-// joinWide makes the sources deliver the columns that the load names.
+// joinWide makes the sources deliver the columns named in the request.
 func (p *planner) joinWide() error {
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -82,7 +82,7 @@ func (p *planner) joinWide() error {
 	return nil
 }
 
-// warnOfDescribed names the sources' own columns, mostly keys, that are not loaded because they are not cells.
+// warnOfDescribed warns of the sources' own columns, mostly keys, that are not loaded because they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) &&
@@ -94,7 +94,7 @@ func (p *planner) warnOfDescribed() {
 	}
 }
 
-// warnOfUnseen names the columns of the load that no sampled record has: their names may be wrong.
+// warnOfUnseen warns of columns in keys or expressions that no sampled record has: their names may be wrong.
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
 		if p.sampled.bad == nil && p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
@@ -103,7 +103,7 @@ func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	}
 }
 
-// Described reports whether sources with self-describing records list a column themselves, unasked.
+// Described reports whether sources with self-describing records list a column themselves.
 func (p *Plan) Described(column string) bool { return p.described[column] }
 
 // AsItIs reports whether rows equal their records: no key is computed and no cell is changed.
@@ -113,8 +113,8 @@ func (p *Plan) AsItIs() bool {
 		p.Request.Read.Convert.VersionColumn == ""
 }
 
-// Cell returns the table's column for cells of a name, in a load of self-describing records. loaded is false for cells
-// that are left out: on request, or because an expression makes the column or they make a key column.
+// Cell returns the table's column for cells with a name, in a load of self-describing records. loaded is false for
+// cells that are left out: on request, or because an expression makes the column or they make a key column.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	c := &p.Request.Columns
 	col = table.Column{Source: name, Name: c.To(name), Type: table.Any}
@@ -151,7 +151,7 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 		why.Message = "the record has a cell with the name of a primary-key column; use --rename or --exclude"
 		return why
 	case column == p.Mark:
-		why.Message = "a cell of the record is named like the marks; rename them with --mark-column, or use --exclude"
+		why.Message = "a cell of the record has the name of the mark column; name another with --mark-column, or --exclude it"
 		return why
 	}
 	return nil
@@ -160,7 +160,7 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 // Column is a computed column.
 type Column = keyexpr.Column
 
-// To is the name in the table of a column that is loaded unchanged.
+// To returns the name in the table of a column that is loaded unchanged.
 func (c *Columns) To(column string) string {
 	if to, ok := c.Rename[column]; ok {
 		return to

@@ -134,7 +134,7 @@ func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 	return charts
 }
 
-// limitSeries has a line for each word that was true.
+// limitSeries returns a line for each word that was true.
 func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64,
 	bool) page.Series) (all []page.Series) {
 	for _, l := range r.LimitedBy {
@@ -210,8 +210,8 @@ func schema(r *pipeline.Report) page.Table {
 
 func hotKeys(r *pipeline.Report) page.Table {
 	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"},
-		Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the " +
-			"load, regardless of what the table can take."}
+		Numbers: []bool{false, false, true}, Note: "A single value of the partition key is never split, so it limits the " +
+			"load, regardless of the table's capacity."}
 	for _, h := range r.HotKeys {
 		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
 	}

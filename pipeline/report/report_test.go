@@ -34,7 +34,7 @@ func example(dir string) *pipeline.Report {
 	}
 }
 
-func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
+func TestPageIsWrittenToRunFolder(t *testing.T) {
 	dir := t.TempDir()
 	path, err := Write(example(dir))
 	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)

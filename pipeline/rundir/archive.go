@@ -17,8 +17,9 @@ import (
 // ArchiveFile lists the files of archived rows that a run has made.
 const ArchiveFile = "archived.jsonl"
 
-// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user. Each run
-// makes its own files, listed in the run folder beforehand: others are foreign. It is not safe for concurrent use.
+// Archive keeps rows that are too old to be loaded: for each table, in a file in a folder chosen by the user. Each run
+// makes its own files and first lists them in the run folder; other files are foreign. It is not safe for concurrent
+// use.
 type Archive struct {
 	run     string
 	headers []Header
@@ -69,7 +70,7 @@ func (a *Archive) listed() (entries []archiveEntry, err error) {
 	for line := range bytes.Lines(text) {
 		var e archiveEntry
 		if json.Unmarshal(line, &e) != nil {
-			break // cut short by a crash, before its file was made
+			break // cut short by a crash before its file was created
 		}
 		entries = append(entries, e)
 	}
@@ -103,7 +104,7 @@ func (a *Archive) append(j *Journal, header int, text []byte) error {
 	return nil
 }
 
-// make makes the file of a table under the first free name.
+// make creates the file of a table under the first free name.
 func (a *Archive) make(key archiveKey) (*Journal, error) {
 	if err := os.MkdirAll(key.Dir, 0o700); err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 	}
 }
 
-// enlist durably notes that a file is about to be made.
+// enlist durably notes that a file is about to be created.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
 		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
@@ -155,7 +156,7 @@ func (a *Archive) enlist(e archiveEntry) (err error) {
 	return errors.Join(err, a.list.Sync())
 }
 
-// Flush writes data that Add holds back.
+// Flush writes data buffered by Add.
 func (a *Archive) Flush() error {
 	var err error
 	for _, j := range a.files {

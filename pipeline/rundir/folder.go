@@ -38,7 +38,7 @@ const (
 	BlocksFile = "blocks.bin"
 )
 
-// Root holds the runs without a named folder.
+// Root is the folder of runs without --run-dir.
 const Root = "tsimport-runs"
 
 // DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
@@ -52,14 +52,14 @@ type Folder struct {
 	Path    string
 	headers []Header
 	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
-	sums    map[string]uint32 // of those bytes
-	edited  []string          // files of rejects that the user has changed, under the names they have now
-	files   []*rejectsFile    // by header, and last the reasons'; may be nil
-	index   *Journal          // nil if rejects are in input order, not needed, or none yet
+	sums    map[string]uint32 // checksums of those bytes
+	edited  []string          // files of rejects that the user has changed, under their current names
+	files   []*rejectsFile    // by header, then that of the reasons; may be nil
+	index   *Journal          // nil if rejects are in input order, or not indexed yet
 	// openIndex opens the index; nil if none is kept.
 	openIndex func() (*Journal, error)
-	ordinal   map[string]int // of sources, by their names
-	failed    error          // of the first record that could not be kept
+	ordinal   map[string]int // of sources, by name
+	failed    error          // why the first record that failed could not be kept
 }
 
 // rejectsFile is a file of rejected records or of reasons. Its File is nil once it is closed.
@@ -84,8 +84,9 @@ func newFolder(path string, headers []Header) *Folder {
 type Header struct {
 	Text []byte // unchanged, with its line end; may be empty
 	Dir  string // below the run folder, of partition folders; empty means the run folder itself
-	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
-	// End ends a record. Ended reports whether a record has its end, which an input's last may lack. "" and nil mean LF.
+	Kind string // extension of the file: ".csv" (also if empty) or ".ndjson"
+	// End ends a record. Ended reports whether a record has its end, which the last one of an input may lack. "" and nil
+	// mean LF.
 	End   string
 	Ended func(record []byte) bool
 }
@@ -107,17 +108,17 @@ func Touches(folder, file string) bool {
 	return SameFile(filepath.Dir(file), folder)
 }
 
-// ownFiles are the files of a run besides its rejects, under the names used by the packages that write them.
+// ownFiles lists the files of a run besides its rejects, by the names that the packages use to write them.
 var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json",
 	"division.bin", "order.bin", "order.other.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
 
-// rejectsNames are the names that a run gives to files of rejects; others are the user's.
+// rejectsNames matches the names that a run gives to files of rejects; others are the user's.
 var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
 
-// Grows reports whether a file of a run folder, by its path below it, only gets longer during the run.
+// Grows reports whether a file of a run folder, given its path below it, only grows during the run.
 func Grows(name string) bool {
 	switch base := filepath.Base(name); {
 	case base == DoubtsFile, base == BlocksFile, base == RejectIndexFile, strings.HasPrefix(name, StampsDir+"/"):
@@ -129,7 +130,7 @@ func Grows(name string) bool {
 
 func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
 
-// FolderError means that a folder of runs or of locks cannot be made or written to.
+// FolderError means that a folder of runs or of locks cannot be created or written to.
 type FolderError struct {
 	What string
 	Err  error
@@ -156,7 +157,7 @@ func (e *FolderError) lasts() bool {
 		errors.Is(e.Err, syscall.EEXIST)
 }
 
-// Create makes the folder. The files of an earlier run in it are first moved into attempt-N below it.
+// Create creates the folder. The files of an earlier run in it are first moved into attempt-N below it.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, &FolderError{"create run folder", err}
@@ -239,7 +240,7 @@ func (f *Folder) RejectsFiles() []string {
 	return made
 }
 
-// rejectsPath is the path of the file of a header, or of the reasons, which follow the headers.
+// rejectsPath returns the path of the file of a header, or that of the reasons, whose index follows the headers'.
 func (f *Folder) rejectsPath(header int) string {
 	if header == len(f.headers) {
 		return filepath.Join(f.Path, ReasonsFile)
@@ -248,7 +249,7 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
-// Reject keeps a rejected record of the header-th header and its reason. After a failure each Flush fails.
+// Reject keeps a rejected record of the header-th header and its reason. After a failure every Flush fails.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	err := f.reject(header, r)
 	f.failed = cmp.Or(f.failed, err)
@@ -273,7 +274,7 @@ func (f *Folder) reject(header int, r table.Reject) error {
 	return f.indexOne(header, r.Location.Source, r.Location.Record, raw, len(line))
 }
 
-// make makes a file, unless it exists, with its header. Only its owner may read it: a run folder holds data.
+// make creates a file with its header, unless it exists. Only its owner may read it, because a run folder holds data.
 func (f *Folder) make(i int) error {
 	if f.files[i] != nil {
 		return nil
@@ -306,7 +307,7 @@ func (f *Folder) write(i int, text []byte) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Flush writes data that Reject holds back.
+// Flush writes data buffered by Reject.
 func (f *Folder) Flush() error {
 	var err error
 	for _, file := range f.files {

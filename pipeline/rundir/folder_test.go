@@ -54,7 +54,7 @@ func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 }
 
 func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "g[1]*") // no pattern
+	dir := filepath.Join(t.TempDir(), "g[1]*") // not a pattern
 	for run := range 3 {
 		f := create(t, dir)
 		reject(t, f, 0, strings.Repeat("r", run+1))
@@ -71,7 +71,7 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 	conformance.Equal(t, read(t, filepath.Join(stray, "attempt-1", "rejects.csv")), "precious", "without a summary beside")
 }
 
-func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
+func TestTouchesCoversRunFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]bool{"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true,
 		SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false} {
@@ -126,10 +126,10 @@ func TestReopenedFolderHoldsValidPart(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Reopen(dir, headers, again.Kept())), "--fresh", "a file that lacks rows")
 }
 
-func TestOneProcessWorksOnARun(t *testing.T) {
+func TestRunLockIsExclusive(t *testing.T) {
 	dir := t.TempDir()
 	lock := conformance.Try(TakeLock(dir)).Must(t)
-	_, err := TakeLock(dir) // another open file of this process is as good as another process
+	_, err := TakeLock(dir) // a second open file of this process acts like another process
 	held, ok := err.(*HeldError)
 	conformance.True(t, ok && held.By.PID == os.Getpid() && held.By.Host != "" &&
 		strings.Contains(err.Error(), "is worked on by process"), "a second lock: %v", err)
@@ -155,8 +155,8 @@ func TestRecordIsKeptWithItsRecordEnd(t *testing.T) {
 	}
 }
 
-// Resuming an unfinished run loses nothing that the user has made or changed in its folder.
-func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
+// Resuming an unfinished run loses no file that the user has created or changed in its folder.
+func TestResumeKeepsUserFiles(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
 	f := conformance.Try(Create(dir, headers)).Must(t)
@@ -188,7 +188,7 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 		filepath.Join(dir, ReasonsFile)}
 	conformance.Same(t, f.RejectsFiles(), want, "files of rejects")
 
-	// An attempt that moved a file aside and was killed before its first checkpoint leaves none with the first name.
+	// An attempt that moved a file aside and was killed before its first checkpoint leaves no file with the original name.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
 	f = conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	must(t, f.Close())
@@ -207,7 +207,7 @@ func TestChangedReasonsAreRefused(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Reopen(dir, headers, kept)), "", "changed reasons are taken as the run's")
 }
 
-func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
+func TestJournalContinuesAtKeptLength(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := conformance.Try(OpenJournal(path, 0)).Must(t)
 	for _, text := range []string{"kept;", "lost;"} {
@@ -240,7 +240,7 @@ func TestShortenedJournalIsRefused(t *testing.T) {
 		"a journal below a file is opened")
 }
 
-func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
+func TestJournalReportsWriteErrors(t *testing.T) {
 	j := conformance.Try(OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)).Must(t)
 	j.file.Close()
 	conformance.Refused(t, j.Append(make([]byte, 1<<20)), "", "a megabyte is appended to a closed file")
@@ -248,7 +248,7 @@ func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 	conformance.Refused(t, j.Close(), "", "it is closed without an error")
 }
 
-func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
+func TestArchiveContinuesAtKeptLengths(t *testing.T) {
 	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
 	a := conformance.Try(OpenArchive(run, headers, nil)).Must(t)
@@ -309,14 +309,14 @@ func finished(t *testing.T, names ...string) string {
 
 func yes() bool { return true }
 
-func TestARunIsRemovedWithItsLock(t *testing.T) {
+func TestRunIsRemovedWithItsLock(t *testing.T) {
 	dir := finished(t, "run.json", "rejects.csv", "attempt-1/summary.json", "dt=1/rejects.csv", "stamps/0001")
 	removed, err := Remove(dir, yes, SummaryFile)
 	conformance.True(t, removed && err == nil, "%v, %v", removed, err)
 	conformance.Is(t, conformance.ErrorOf(os.Lstat(dir)), os.ErrNotExist, "the folder")
 }
 
-func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
+func TestNeededOrLinkedRunIsNotRemoved(t *testing.T) {
 	dir := finished(t, "run.json")
 	removed, err := Remove(dir, func() bool { return false })
 	conformance.True(t, !removed && err == nil, "no longer as it was: %v, %v", removed, err)
@@ -331,7 +331,7 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	conformance.Must(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, "run.json"))))
 }
 
-// The files that identify a run folder go last, and the targets of links stay.
+// The files that identify a run folder are removed last, and the targets of links are kept.
 func TestPartlyRemovedRunIsStillARun(t *testing.T) {
 	dir, outside := finished(t, "run.json"), finished(t, "precious")
 	must(t, os.Symlink(outside, filepath.Join(dir, "dt=1")))
@@ -418,7 +418,7 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 }
 
-func TestARunThatCannotBeReadIsAnError(t *testing.T) {
+func TestUnreadableRunIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	conformance.Refused(t, conformance.ErrorOf(ReadRun(dir)), "", "a folder without a run is one")
 	write := func(name, text string) {
@@ -436,7 +436,7 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(ReadRun(dir)), "line 2", "half a reject")
 }
 
-func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
+func TestReasonsAreCountedByCode(t *testing.T) {
 	dir := t.TempDir()
 	f := conformance.Try(Create(dir, []Header{{}})).Must(t)
 	for i, code := range []string{"Type", "Range", "Range", "Type", "Range"} {
@@ -455,11 +455,11 @@ func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 	conformance.True(t, none == nil && err == nil, "a run without rejects: %v, %v", none, err)
 }
 
-func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
+func TestRejectsAreSortedInInputOrder(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
 	must(t, err)
-	var j *Journal // which is opened at the first record that is rejected
+	var j *Journal // opened at the first rejected record
 	f.Index(nil, func() (_ *Journal, err error) {
 		j, err = OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
 		return j, err

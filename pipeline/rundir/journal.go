@@ -14,7 +14,8 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. Not safe for concurrent use.
+// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. It is not safe for concurrent
+// use.
 type Journal struct {
 	path   string
 	file   *os.File
@@ -23,7 +24,8 @@ type Journal struct {
 	lock   *flock.Flock // of OpenExclusive
 }
 
-// OpenJournal opens or makes the file, cut to its first keep bytes, which must exist. check examines it before the cut.
+// OpenJournal opens or creates the file, cut to its first keep bytes, which must exist. check examines it before the
+// cut.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -51,7 +53,8 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes no one.
+// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes no other
+// process.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -68,7 +71,8 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf is the file whose lock is the journal's: itself, or on Windows another, as a lock blocks its own writes.
+// lockOf returns the file whose lock is the journal's: the journal, or on Windows another file, as a lock blocks writes
+// there.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")
@@ -92,15 +96,15 @@ func (j *Journal) Append(b []byte) error {
 	return nil
 }
 
-// Length is the length in bytes, including bytes not yet flushed.
+// Length returns the length in bytes, including bytes not yet flushed.
 func (j *Journal) Length() int64 { return j.length }
 
-// File is the open file, to be synced before its length is relied on.
+// File returns the open file, to be synced before its length is relied on.
 func (j *Journal) File() *os.File { return j.file }
 
 func (j *Journal) Path() string { return j.path }
 
-// Flush writes data that Append holds back.
+// Flush writes data buffered by Append.
 func (j *Journal) Flush() error {
 	if err := j.lines.Flush(); err != nil {
 		return fmt.Errorf("write journal %s: %w", j.path, err)
@@ -128,7 +132,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// Read calls f with a reader of everything appended.
+// Read calls f with a reader for everything appended.
 func (j *Journal) Read(f func(*bufio.Reader) error) error {
 	if err := j.Flush(); err != nil {
 		return err

@@ -24,8 +24,8 @@ const LockFile = "lock"
 // Lock is held by the only process that works on a run or a load.
 type Lock struct {
 	file *flock.Flock
-	free func() error // removes the file that replaces a lock on file systems without locks
-	// passing are the file and the folders to remove with the lock, the innermost first.
+	free func() error // removes the file that stands for a lock on file systems without locks
+	// passing holds the file and the folders to remove with the lock, the innermost first.
 	passing []string
 }
 
@@ -37,10 +37,10 @@ type Holder struct {
 
 // HeldError means that another process works on the run.
 type HeldError struct {
-	Path string // of the run, or of the lock of a load
+	Path string // path of the run, or of the lock of a load
 	By   Holder
-	Load bool // the load is not known by a run folder yet
-	// Stale is a file that names the holder, if the file system has no locks: whether it still holds the lock is unknown.
+	Load bool // the load has no run folder yet
+	// Stale is a file that names the holder, if the file system has no locks. Whether the holder still runs is unknown.
 	Stale string
 }
 
@@ -60,7 +60,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// The errors of tryLock if another process has the lock, and if the file system has none.
+// Errors of tryLock if another process has the lock, and if the file system has no locks.
 var (
 	errLocked  = errors.New("locked")
 	errNoLocks = errors.New("the file system has no locks")
@@ -75,8 +75,8 @@ func TakeLock(path string) (*Lock, error) {
 	return l, err
 }
 
-// HolderOf returns the process that works on the run in a folder, as far as it has identified itself, and whether there
-// is one. Unlike TakeLock it writes nothing: it takes a read lock for a moment, which TakeLock waits for.
+// HolderOf returns the process that works on the run in a folder, if it has identified itself, and whether there is
+// one. Unlike TakeLock it writes nothing: it takes a read lock for a moment, for which TakeLock waits.
 func HolderOf(path string) (h Holder, held bool) {
 	return holderOfLock(filepath.Join(path, LockFile))
 }
@@ -91,7 +91,7 @@ func HeldClaims(folder, prefix string) (map[string]Holder, error) {
 	for _, e := range entries {
 		if name := strings.TrimSuffix(e.Name(), holderSuffix); strings.HasPrefix(name, prefix) {
 			h, held := holderOfLock(filepath.Join(folder, name))
-			if held && (h.PID == 0 || h.Host != thisProcess().Host || alive(h.PID)) { // else it is being removed as abandoned
+			if held && (h.PID == 0 || h.Host != thisProcess().Host || alive(h.PID)) { // else being removed as abandoned
 				claims[name] = h
 			}
 		}
@@ -126,7 +126,8 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder made if missing. Release removes what it made if empty, unless Keep was called.
+// TakePassing is TakeLock for a folder that is created if missing. Release removes the folders created, if empty,
+// unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -145,8 +146,8 @@ func TakePassing(path string) (*Lock, error) {
 	}
 }
 
-// TakeClaim takes the lock of a load in a folder of such locks, by the load's identity. The folder is made if missing;
-// Release removes what is empty. The error is a *HeldError if another process has it.
+// TakeClaim takes the lock of a load in a folder of such locks, by the load's identity. The folder is created if
+// missing; Release removes it if empty. The error is a *HeldError if another process has it.
 func TakeClaim(folder, identity string) (*Lock, error) {
 	name := filepath.Join(folder, identity)
 	made := []string{folder, filepath.Dir(folder)}
@@ -169,7 +170,7 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	}
 }
 
-// TakeBeside locks a file about to be written by a file beside it, or returns a *HeldError.
+// TakeBeside locks a file about to be written, by a lock file beside it, or returns a *HeldError.
 func TakeBeside(path, suffix string) (*Lock, error) {
 	name := atomicfile.Beside(path, suffix)
 	l, err := take(name)
@@ -182,7 +183,7 @@ func TakeBeside(path, suffix string) (*Lock, error) {
 	return l, err
 }
 
-// mostAbandoned limits how many lock files are checked when a lock is taken.
+// mostAbandoned limits the number of lock files checked when a lock is taken.
 const mostAbandoned = 100
 
 // removeAbandoned removes lock files of killed processes.
@@ -205,7 +206,7 @@ func removeAbandoned(folder, own string) {
 	}
 }
 
-// makeFolders makes a folder and its parents, which other processes may remove meanwhile.
+// makeFolders creates a folder and its parents, which other processes may remove meanwhile.
 func makeFolders(path string) (err error) {
 	for range 100 {
 		err = os.MkdirAll(path, 0o700)
@@ -216,7 +217,7 @@ func makeFolders(path string) (err error) {
 	return err
 }
 
-// missingFolders returns the missing ones of the folder and its parents.
+// missingFolders returns which of the folder and its parents are missing.
 func missingFolders(path string) (missing []string) {
 	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +232,7 @@ func take(name string) (*Lock, error) {
 		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))}
 		err := tryLock(l.file)
 		for wait := time.Millisecond; errors.Is(err, errLocked) && wait < 50*time.Millisecond; wait *= 2 {
-			time.Sleep(wait) // tsimport runs takes a lock for a moment, to see whether it can be taken
+			time.Sleep(wait) // tsimport runs takes a lock for a moment to test it
 			err = tryLock(l.file)
 		}
 		if errors.Is(err, errNoLocks) {
@@ -271,7 +272,7 @@ func tryLock(f interface {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case errors.As(err, new(*fs.PathError)):
-			return err // it cannot be opened
+			return err // the file cannot be opened
 		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EINVAL):
 			return errNoLocks // network file systems without a lock service
 		}
@@ -286,8 +287,9 @@ func isStill(f *flock.Flock) bool {
 	return err1 == nil && err2 == nil && os.SameFile(locked, named)
 }
 
-// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, that is under the
-// lock: a process that opens the file meanwhile finds its name gone. Windows removes no file that is open elsewhere.
+// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, it does so under
+// the lock: a process that has opened the file meanwhile finds its name gone. Windows does not remove a file that is
+// open elsewhere.
 func removeAndUnlock(f *flock.Flock, names ...string) error {
 	var err error
 	if runtime.GOOS == "windows" {
@@ -302,7 +304,7 @@ func removeAndUnlock(f *flock.Flock, names ...string) error {
 }
 
 func thisProcess() Holder {
-	host, _ := os.Hostname() // for a message, and to look whether a process is alive
+	host, _ := os.Hostname() // for a message, and to check whether a process is alive
 	return Holder{PID: os.Getpid(), Host: host}
 }
 
@@ -340,7 +342,7 @@ func holderOf(name string) (h Holder) {
 // Keep keeps the lock's file and folder at Release.
 func (l *Lock) Keep() { l.passing = nil }
 
-// Release releases the lock. The lock file of a run folder stays.
+// Release releases the lock. It does not remove the lock file of a run folder.
 func (l *Lock) Release() error {
 	if l == nil || l.file == nil {
 		return nil

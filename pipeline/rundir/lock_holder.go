@@ -15,7 +15,8 @@ import (
 // holderSuffix ends the name of a file that stands for a lock if the file system has none: its creator holds the lock.
 const holderSuffix = ".holder"
 
-// holdFile makes the file, or returns its maker. It replaces an ended local process's file, but no other machine's.
+// holdFile creates the file, or returns an error that names its creator. It replaces the file of an ended local
+// process, but not that of another machine.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -37,7 +38,7 @@ func holdFile(name string) (free func() error, err error) {
 		if json.Unmarshal(text, &held.By) != nil || held.By.Host != thisProcess().Host || alive(held.By.PID) {
 			return nil, held
 		}
-		// Two processes may both find it stale: the one that has moved away different content puts it back.
+		// Two processes may both find it stale: a process that has moved a different file away puts it back.
 		aside := name + "." + strconv.Itoa(os.Getpid())
 		if err := os.Rename(name, aside); err != nil {
 			continue
@@ -49,14 +50,14 @@ func holdFile(name string) (free func() error, err error) {
 		}
 		_ = os.Remove(aside)
 	}
-	return nil, fmt.Errorf("make %s: other processes are making it too", name)
+	return nil, fmt.Errorf("create %s: other processes are creating it too", name)
 }
 
 // alive reports whether a process of this machine is running.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		return false // as Windows tells
+		return false // Windows reports it this way
 	}
 	defer p.Release()
 	return runtime.GOOS == "windows" || !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)

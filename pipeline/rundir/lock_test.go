@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// The file of a claim is removed with it: nobody may hold one that has lost its name.
+// The file of a claim is removed with it: no process may hold a claim whose file has lost its name.
 func TestClaimIsExclusive(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs")
 	var inside, taken atomic.Int32
@@ -103,7 +103,7 @@ func TestFileReplacesMissingFileSystemLocks(t *testing.T) {
 	conformance.Equal(t, len(left), 1, "left: %v", left)
 }
 
-// answers are the successive results of TryLock.
+// answers holds the successive results of TryLock.
 type answers []error
 
 func (a *answers) Path() string { return "the-lock" }
@@ -114,7 +114,7 @@ func (a *answers) TryLock() (bool, error) {
 	return err == nil, err
 }
 
-func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
+func TestFileSystemWithoutLocksIsDetected(t *testing.T) {
 	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
 		conformance.Is(t, tryLock(&answers{err}), errNoLocks, "%v", err)
 	}
@@ -126,13 +126,13 @@ func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 	conformance.True(t, err != nil && !errors.Is(err, errNoLocks), "a file that cannot be opened: %v", err)
 }
 
-// Windows prevents writing and reading the locked byte, the first.
+// Windows prevents reading and writing of the locked byte, the first one.
 func TestHolderIsReadDespiteLockedFirstByte(t *testing.T) {
 	name := filepath.Join(t.TempDir(), LockFile)
 	for text, want := range map[string]Holder{
 		"{\"pid\":7,\"host\":\"a\"}\n":                {7, "a"},
 		"\x00\"pid\":7,\"host\":\"a\"}\n":             {7, "a"},
-		"{\"pid\":7,\"host\":\"a\"}\nleft\":\"b\"}\n": {7, "a"}, // of a longer text before
+		"{\"pid\":7,\"host\":\"a\"}\nleft\":\"b\"}\n": {7, "a"}, // the rest of a longer text
 		"":               {},
 		"{\"pid\":7,\"h": {},
 	} {
@@ -143,7 +143,7 @@ func TestHolderIsReadDespiteLockedFirstByte(t *testing.T) {
 	conformance.True(t, err == nil && holderOf(name) == (Holder{8, "b"}), "%v, %+v", err, holderOf(name))
 }
 
-func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
+func TestOpenExclusiveRefusesSecondProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.csv")
 	j := conformance.Try(OpenExclusive(path, 0)).Must(t)
 	conformance.Refused(t, conformance.ErrorOf(OpenExclusive(path, 0)), "another process", "opened twice")
@@ -170,13 +170,13 @@ func TestHolderOfRunIsFoundReadOnly(t *testing.T) {
 	must(t, l.Release())
 	_, held = HolderOf(dir)
 	conformance.True(t, !held, "a run whose lock was released is held")
-	// A killed process leaves the id of a process of this machine that is gone, or of a new one.
+	// A killed process leaves its id on this machine, which is unused or belongs to a new process.
 	for _, h := range []Holder{{PID: 1 << 30, Host: thisProcess().Host}, thisProcess()} {
 		must(t, h.note(name))
 		_, held := HolderOf(dir)
 		conformance.True(t, !held, "%+v was killed and holds the run", h)
 	}
-	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // where the lock is free, too
+	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // there the lock is also free
 		t.Fatal(err)
 	}
 	_, held = HolderOf(dir)

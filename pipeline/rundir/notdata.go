@@ -16,7 +16,7 @@ import (
 // IsRoot reports whether a folder is the default folder of runs.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
 
-// Folders returns this user's folders below a root of runs; others may be planted. The root need not exist.
+// Folders returns this user's folders below a root of runs; those of others may be malicious. The root need not exist.
 func Folders(root string) (own []string, err error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
+func TestRunFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	conformance.Equal(t, CheckOwner(dir), nil, "CheckOwner")
 	conformance.Equal(t, CheckOwner(filepath.Join(dir, "missing")), nil, "CheckOwner")
@@ -21,7 +21,7 @@ func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 	conformance.Refused(t, checkOwner(dir, info, os.Geteuid()+1), "belongs to user", "result")
 }
 
-func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
+func TestSharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	info := conformance.Try(os.Stat(dir)).Must(t)
 	conformance.Equal(t, CheckShared(dir), nil, "CheckShared")

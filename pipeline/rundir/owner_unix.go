@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// CheckOwner refuses another user's run folder: its command is carried out and its files are continued.
+// CheckOwner refuses another user's run folder, because its command is executed and its files are continued.
 func CheckOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {
-		return nil // missing files are made, unreadable ones fail later
+		return nil // missing files are created, unreadable ones fail later
 	}
 	return checkShared(path, info, os.Geteuid())
 }

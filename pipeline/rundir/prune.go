@@ -18,12 +18,13 @@ import (
 type Contents struct {
 	Bytes   int64
 	Newest  time.Time // the last change of a file
-	Foreign string    // a file or folder that is not the run's, or that a user has changed; else ""
+	Foreign string    // a file or folder that is not the run's or that a user has changed, or ""
 }
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
 
-// ContentsOf inspects a run folder. own recognizes other parts of the run, by path below the folder, with slashes.
+// ContentsOf inspects a run folder. own recognizes additional files of the run, given a path below the folder with
+// slashes.
 func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -44,21 +45,21 @@ func ContentsOf(path string, own func(name string, folder bool) bool) (c Content
 			c.Foreign = name
 		}
 		if d.IsDir() {
-			return nil // its time says only when files came and went
+			return nil // its time shows only when files were added or removed
 		}
 		c.Bytes += info.Size()
-		if d.Name() != LockFile && info.ModTime().After(c.Newest) { // a lock is also taken to see whether it can be
+		if d.Name() != LockFile && info.ModTime().After(c.Newest) { // a lock may be taken only to test it
 			c.Newest = info.ModTime()
 		}
 		return nil
 	})
 	if err != nil {
-		return c, fmt.Errorf("look at run folder: %w", err)
+		return c, fmt.Errorf("inspect run folder: %w", err)
 	}
 	return c, nil
 }
 
-// isOwn reports whether a name in a run folder was made by a run.
+// isOwn reports whether a file or folder in a run folder was made by a run.
 func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) bool {
 	if !d.IsDir() && !d.Type().IsRegular() {
 		return false
@@ -67,7 +68,7 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 		return true
 	}
 	base := d.Name()
-	if d.IsDir() { // k=v has the rejects of partition folders
+	if d.IsDir() { // k=v holds rejects of partition folders
 		return attemptNames.MatchString(base) || strings.Contains(base, "=") || base == StampsDir
 	}
 	base = strings.TrimSuffix(base, atomicfile.Suffix)
@@ -75,7 +76,7 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 }
 
 // Remove removes a run folder, unless another process works on the run (a *HeldError). still is called once none can;
-// if false, nothing is removed. Files that identify the run go last, so that the rest can still be removed.
+// if it returns false, nothing is removed. Files that identify the run go last, so that the rest can still be removed.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))

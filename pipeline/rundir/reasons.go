@@ -21,12 +21,12 @@ type Reason struct {
 	Record  int64  `json:"record"`
 	Line    int64  `json:"line"`
 	Offset  int64  `json:"offset"`
-	Key     string `json:"from_key,omitempty"` // of the record or the one before, in sources whose places are keys
+	Key     string `json:"from_key,omitempty"` // key of the record or the previous one, in sources whose places are keys
 	Column  string `json:"column,omitempty"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Value   string `json:"value,omitempty"`
-	// MaybeApplied means that the row may still be in the table: the service never said whether it was written.
+	// MaybeApplied means that the row may still be in the table: the service never answered whether it was written.
 	MaybeApplied bool `json:"maybe_applied,omitempty"`
 }
 

@@ -20,7 +20,7 @@ func (r Rejected) Has(file string, record int64) bool {
 	return found
 }
 
-// ReadRejected reads the rejected records of the run in a folder; a run without rejects has no file of them.
+// ReadRejected reads the rejected records of the run in a folder. A run without rejects has no file of reasons.
 func ReadRejected(path string) (Rejected, error) {
 	var r Rejected
 	if err := EachReason(path, func(line *Reason) {
@@ -39,7 +39,7 @@ func ReadRejected(path string) (Rejected, error) {
 
 // Run is a run according to its folder.
 type Run struct {
-	Arguments []string `json:"arguments"` // of the command line, the command's name first
+	Arguments []string `json:"arguments"` // arguments of the command line, the command's name first
 	// Request is the original command, nil if a library made it.
 	Request   json.RawMessage `json:"-"`
 	Directory string          `json:"directory"` // folder of the command
@@ -47,10 +47,10 @@ type Run struct {
 	Rejected  Rejected        `json:"-"`
 	Inputs    []string        `json:"inputs"`
 	Retried   []string        `json:"-"` // runs that have loaded its rejects
-	// RejectsEncoding and RejectsFlags say how to read the reject files, as in the summary.
+	// RejectsEncoding and RejectsFlags tell how to read the reject files, as in the summary.
 	RejectsEncoding string    `json:"rejects_encoding"`
 	RejectsFlags    []string  `json:"rejects_flags"`
-	PolicyNow       time.Time `json:"policy_now"` // that ages of tables were counted from; zero without a policy
+	PolicyNow       time.Time `json:"policy_now"` // time from which ages were counted; zero without a policy
 	// Division and Snapshots are the ranges read from a database and their snapshots, as in the summary, or nil.
 	Division  []byte          `json:"division"`
 	Snapshots json.RawMessage `json:"snapshots"`
@@ -59,7 +59,7 @@ type Run struct {
 func ReadRun(path string) (*Run, error) {
 	var r struct {
 		Run
-		First time.Time `json:"first_started"` // of a run of several attempts
+		First time.Time `json:"first_started"` // set if the run has several attempts
 	}
 	err := ReadSummary(path, &r)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // RejectIndexFile is the journal of rejected records' places in reject files and inputs, if read out of order.
 const RejectIndexFile = "rejects.index"
 
-// rejectKept is the journal's entry for a rejected record: its identity, and the bytes of it and its reason.
+// rejectKept is the journal's entry for a rejected record: its identity, and the lengths of the record and its reason.
 type rejectKept struct {
 	Source, Header uint32
 	Record         uint64
@@ -35,7 +35,8 @@ const entryBytes = 24
 // maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records rejected from now on, by source ordinals. A nil one is opened at the first.
+// Index keeps a journal of all records rejected from now on, by source ordinals. If j is nil, open is called at the
+// first one.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }
@@ -107,7 +108,7 @@ func readIndex(name string) (entries []rejectEntry, err error) {
 	}
 }
 
-// locate finds where the records and reasons begin. It reports whether they are all that the files hold.
+// locate finds where the records and reasons begin. It reports whether the files hold nothing else.
 func (f *Folder) locate(entries []rejectEntry) bool {
 	reasons := int64(0)
 	raw := map[uint32]int64{}
@@ -132,7 +133,7 @@ func (f *Folder) locate(entries []rejectEntry) bool {
 	return f.lengths[ReasonsFile] == reasons
 }
 
-// rewrite writes the files again in sorted order.
+// rewrite rewrites the files in sorted order.
 func (f *Folder) rewrite(entries []rejectEntry) error {
 	slices.SortStableFunc(entries, byInput)
 	headers := map[uint32]bool{}

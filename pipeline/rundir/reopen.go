@@ -17,11 +17,11 @@ import (
 // Kept holds the valid parts of a run's reject files, by their names below the folder.
 type Kept struct {
 	Lengths map[string]int64
-	Sums    map[string]uint32 // of that many bytes; nil if unknown
+	Sums    map[string]uint32 // checksums of that many bytes; nil if unknown
 }
 
-// Reopen opens the folder of an unfinished run and cuts its reject files to their valid parts. One that the user has
-// changed, or without a valid part, is kept under another name. Files with other names are the user's.
+// Reopen opens the folder of an unfinished run and cuts its reject files to their valid parts. A file that the user has
+// changed, or that has no valid part, is kept under another name. Files with other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)
@@ -48,7 +48,7 @@ func (f *Folder) setAside(sums map[string]uint32) error {
 		case err != nil:
 			return err
 		case e.IsDir() && name != f.Path && !strings.Contains(e.Name(), "="):
-			return fs.SkipDir // of earlier runs
+			return fs.SkipDir // files of earlier runs
 		case e.IsDir():
 		case isEdited(e.Name()):
 			f.edited = append(f.edited, name)
@@ -93,7 +93,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 	return err
 }
 
-// sumOf is the sum of a file's first bytes; the error for a shorter one is io.EOF.
+// sumOf returns the checksum of a file's first bytes; the error for a shorter file is io.EOF.
 func sumOf(name string, length int64) (uint32, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 	}
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) && f.wasEdited(name) {
-		delete(f.lengths, f.below(name)) // an attempt that was killed has moved it aside
+		delete(f.lengths, f.below(name)) // a killed attempt has moved it aside
 		return nil, nil
 	}
 	if err != nil {
@@ -170,10 +170,10 @@ func (f *Folder) below(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Kept returns the valid parts of the reject files. Flush has been called.
+// Kept returns the valid parts of the reject files. Flush must have been called.
 func (f *Folder) Kept() Kept { return Kept{maps.Clone(f.lengths), maps.Clone(f.sums)} }
 
-// Files returns the open reject files: what Kept counts is safe from a crash once they are synced.
+// Files returns the open reject files. Once they are synced, the parts returned by Kept are safe from a crash.
 func (f *Folder) Files() (all []*os.File) {
 	for _, file := range f.files {
 		if file != nil && file.File != nil {

@@ -10,10 +10,10 @@ import (
 const lastRuns = 1000
 
 // LastColumns returns the types and units that the last run into a table wrote to its columns, by their names in the
-// table. It takes the first folder of runs that has such a run. Runs that wrote nothing do not count.
+// table. It uses the first of the folders that has such a run. Runs that wrote nothing do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
-		entries, err := os.ReadDir(runs) // by name, so by time
+		entries, err := os.ReadDir(runs) // sorted by name, and so by time
 		if err != nil {
 			continue
 		}

@@ -12,9 +12,9 @@ const (
 	least = 64 << 10
 	// parts is the number of requests in the window. Several keep the link busy while one stalls; fewer cost less.
 	parts = 8
-	// within is the share of the time-out within which requests should come back. Pauses of a network are far shorter.
+	// Requests should come back within the time-out divided by within. Pauses of a network are far shorter.
 	within = 7.5
-	// most is the share that they may take if the service answers that late.
+	// most is the divisor instead if the service itself is that slow.
 	most = 2
 )
 
@@ -24,27 +24,27 @@ const (
 // A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once:
 // the window of a fast link opens with its first answer, and that of a failing link closes with the next.
 //
-// All calls come from one goroutine.
+// It must be used by one goroutine.
 type Window struct {
-	aim     time.Duration // for requests to come back
+	aim     time.Duration // time within which requests should come back
 	usual   time.Duration // aim, unless the service takes longer
 	cap     time.Duration
 	rate    peak
-	size    float64 // bytes
+	size    float64 // limit of bytes in flight
 	closed  time.Time
-	flying  float64 // bytes
+	flying  float64 // bytes in flight
 	count   int
-	arrived float64 // bytes, ever
+	arrived float64 // bytes answered so far
 	base    time.Duration
 	latency float64 // recent mean in seconds
 }
 
-// Mark holds what a request notes when it is sent, for its answer.
+// Mark is the state noted when a request is sent, for use when it is answered.
 type Mark struct {
 	sent    time.Time
 	bytes   float64
 	arrived float64 // bytes that had arrived when it left
-	flying  float64 // bytes in flight, with it
+	flying  float64 // bytes in flight, including it
 	silent  bool
 }
 
@@ -63,7 +63,8 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes limits the bytes of a request of several rows: if few (room) may be in flight, they must be large.
+// RequestBytes returns the limit of a request of several rows, in bytes: if only a few (room) may be in flight, they
+// must be large.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }
@@ -75,7 +76,7 @@ func (w *Window) Sent(now time.Time, bytes int) Mark {
 	return Mark{sent: now, bytes: float64(bytes), arrived: w.arrived, flying: w.flying}
 }
 
-// Silent notes that a request no longer counts as on its way, though it has not come back: the service has it.
+// Silent notes that a request no longer counts as in transit, although it is unanswered: the service has it.
 func (w *Window) Silent(m *Mark) {
 	w.gone(m)
 	m.silent = true
@@ -88,7 +89,7 @@ func (w *Window) gone(m *Mark) {
 	}
 }
 
-// Landed notes that a request has come back; without answered its outcome is unknown.
+// Landed notes that a request has come back; if not answered, its outcome is unknown.
 func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	if !m.silent {
 		w.gone(&m)
@@ -106,7 +107,7 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	w.size = max(w.rate.most()*w.aim.Seconds(), least)
 }
 
-// adapt changes the target. A slow service looks like a slow link, but stays slow with hardly anything in flight.
+// adapt changes the target. A slow service looks like a slow link, but remains slow with hardly anything in flight.
 func (w *Window) adapt(m Mark, took time.Duration) {
 	switch {
 	case m.flying <= least && took > w.aim:
@@ -116,7 +117,7 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 	}
 }
 
-// Rate is the bytes per second that come back, 0 while unknown.
+// Rate returns the bytes answered per second, 0 while unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
 // Bound reports whether the link limits the load: the window has just closed, or requests far exceed its latency.
@@ -130,10 +131,10 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
-// late is the factor by which delayed answers are slower than the fastest.
+// late is by how much delayed answers are slower than the fastest.
 const late = 0.05 // seconds
 
-// Way is the time of the fastest answer, 0 while unknown.
+// Way returns the time of the fastest answer, 0 while unknown.
 func (w *Window) Way() time.Duration {
 	if w.base == math.MaxInt64 {
 		return 0
@@ -141,10 +142,10 @@ func (w *Window) Way() time.Duration {
 	return w.base
 }
 
-// Took is the recent mean time of answers.
+// Took returns the recent mean time of answers.
 func (w *Window) Took() time.Duration { return time.Duration(w.latency * float64(time.Second)) }
 
-// Takes is the time that the link needs for the bytes in flight, if known.
+// Takes returns the time that the link needs for the bytes in flight, 0 while unknown.
 func (w *Window) Takes() time.Duration {
 	if w.rate.most() == 0 {
 		return 0

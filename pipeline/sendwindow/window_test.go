@@ -9,13 +9,13 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// way is a link with a service at its end, in virtual time: requests go one at a time, at the link's rate.
+// way is a link with a service at its end, in virtual time: requests pass one at a time, at the link's rate.
 type way struct {
-	rate    func(at time.Duration) float64 // bytes a second
+	rate    func(at time.Duration) float64 // bytes per second
 	trip    time.Duration
-	service time.Duration // that it takes over a request, beside others
+	service time.Duration // time it takes for a request, concurrently with others
 	room    int           // requests at a time
-	row     int           // bytes of a row, of which a request has at least one
+	row     int           // bytes of a row; a request has at least one
 	most    int           // bytes of a request
 	lost    func(at time.Duration) bool
 }
@@ -91,11 +91,11 @@ func TestWindowFillsLinkWithShortRequests(t *testing.T) {
 							begin, seconds = 5*time.Second, 10
 						}
 						arrived, longest := y.run(w, begin, begin+time.Duration(seconds)*time.Second)
-						// What the link carries, or consecutive requests that take three seconds of it.
+						// The link's capacity, or that of consecutive requests that each take three seconds of it.
 						size := float64(max(min(y.most, int(3*mbit*1e6/8))/row, 1) * row)
 						least := 0.85
 						if trip == time.Second && room == 1 {
-							least = 0.6 // few rows, and as long on the way as on the link
+							least = 0.6 // few rows, whose latency equals their transfer time
 						}
 						possible := min(mbit*1e6/8, float64(room)*size/((trip+time.Millisecond).Seconds()+size/(mbit*1e6/8)))
 						share := float64(arrived) / seconds / possible
@@ -126,14 +126,14 @@ func TestWindowFollowsChangingLinkSpeed(t *testing.T) {
 	conformance.True(t, arrived >= 27e6, "%d bytes arrived in 30 seconds after it", arrived)
 }
 
-func TestAWindowOpensAtOnceAfterAnOutage(t *testing.T) {
+func TestWindowOpensAtOnceAfterOutage(t *testing.T) {
 	y := &way{rate: steady(10e6), trip: 5 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20,
 		lost: func(at time.Duration) bool { return at > 30*time.Second && at < 90*time.Second }}
 	arrived, _ := y.run(New(timeout), 122*time.Second, 132*time.Second)
 	conformance.True(t, arrived >= 95e6, "%d bytes in ten seconds after an outage", arrived)
 }
 
-// A service that takes long over a request is not a slow link: fewer requests would not speed it up.
+// A service that is slow to answer is not a slow link: fewer requests would not speed it up.
 func TestWindowStaysOpenForSlowService(t *testing.T) {
 	y := &way{rate: steady(1e9), service: 9 * time.Second, room: 32, row: 20_000, most: 1 << 20}
 	arrived, _ := y.run(New(timeout), 300*time.Second, 600*time.Second)

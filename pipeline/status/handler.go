@@ -22,7 +22,7 @@ type Load interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
 
-// patience is how long a request waits for the load. A load that writes answers at once.
+// patience is how long a request waits for the load. A load that is writing answers at once.
 const patience = time.Second
 
 // Why there is no state.
@@ -57,7 +57,7 @@ func Handler(load Load) http.Handler {
 	return mux
 }
 
-// state asks the load, but not for long.
+// state asks the load, and waits at most patience.
 func (h *handler) state(ctx context.Context) (*pipeline.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -94,10 +94,10 @@ func answer(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(text.Bytes()) // who does not read the answer does not want it
+	_, _ = w.Write(text.Bytes()) // a client that does not read the answer does not want it
 }
 
-// metrics also answers without a state: that the process lives, and what it uses, matters then.
+// metrics also answers without a state, because it still shows that the process is alive and what it uses.
 func (h *handler) metrics(w http.ResponseWriter, r *http.Request) {
 	s, err := h.state(r.Context())
 	if err != nil {

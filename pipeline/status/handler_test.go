@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// fake is a load with a given state; without one it does not answer.
+// fake is a load with a given state; without a state it does not answer.
 type fake struct{ state *pipeline.State }
 
 func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
@@ -72,7 +72,7 @@ func TestStateIsServedUnchanged(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, &got), "", "(-want +got)")
 }
 
-func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
+func TestSilentLoadIsReportedAsStartingOrEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		load := &fake{}
 		h := Handler(load)
@@ -93,7 +93,7 @@ func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
 	})
 }
 
-func TestAStateThatIsNotJSONIsAnError(t *testing.T) {
+func TestUnencodableStateIsAnError(t *testing.T) {
 	s := sample()
 	s.Lanes[0].Rate = math.Inf(1)
 	w := get(Handler(&fake{s}), "/status")
@@ -103,7 +103,7 @@ func TestAStateThatIsNotJSONIsAnError(t *testing.T) {
 		"answer %d %s: %v", w.Code, w.Body, err)
 }
 
-func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
+func TestMetricsCoverStateAndProcess(t *testing.T) {
 	w := get(Handler(&fake{sample()}), "/metrics")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") {
 		t.Errorf("answer %d of type %q", w.Code, w.Header().Get("Content-Type"))
@@ -164,7 +164,7 @@ func TestProcessMetricsExistBeforeFirstWrite(t *testing.T) {
 	})
 }
 
-func TestBinaryKeyIsAValidLabel(t *testing.T) {
+func TestBinaryKeyMakesValidLabel(t *testing.T) {
 	s := sample()
 	s.Lanes[1].From = "a\xff\"\n"
 	s.Marks.BytesTotal = -1
@@ -175,7 +175,7 @@ func TestBinaryKeyIsAValidLabel(t *testing.T) {
 	conformance.Equal(t, strings.Contains(w.Body.String(), "tsimport_input_size_bytes"), false, "a stream's size is shown")
 }
 
-func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
+func TestFrontPageLinksOtherPages(t *testing.T) {
 	h := Handler(&fake{})
 	if w := get(h, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/status ") ||
 		!strings.Contains(w.Body.String(), "/metrics ") {
@@ -187,7 +187,7 @@ func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
 	conformance.Equal(t, w.Code, http.StatusMethodNotAllowed, "POST: answer")
 }
 
-func TestAServerAnswersUntilItIsClosed(t *testing.T) {
+func TestServerAnswersUntilClosed(t *testing.T) {
 	s := conformance.Try(Listen("127.0.0.1:0", &fake{sample()})).Must(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
@@ -212,7 +212,7 @@ func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
 	return nil, ctx.Err()
 }
 
-func TestClosingEndsARequestThatWaits(t *testing.T) {
+func TestCloseEndsWaitingRequest(t *testing.T) {
 	load := make(waiting)
 	s := conformance.Try(Listen("127.0.0.1:0", load)).Must(t)
 	served, answered := make(chan error, 1), make(chan int, 1)
@@ -233,7 +233,7 @@ func TestClosingEndsARequestThatWaits(t *testing.T) {
 	conformance.Equal(t, <-served, nil, "error")
 }
 
-func TestAnAddressInUseIsAnError(t *testing.T) {
+func TestAddressInUseIsAnError(t *testing.T) {
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
 	if s, err := Listen(l.Addr().String(), &fake{}); err == nil {
@@ -250,7 +250,7 @@ func TestUnusedServerReleasesItsAddress(t *testing.T) {
 	conformance.Try(net.Listen("tcp", address)).Must(t).Close()
 }
 
-func TestAListenerThatFailsIsNamed(t *testing.T) {
+func TestFailedListenerIsNamed(t *testing.T) {
 	s := conformance.Try(Listen("127.0.0.1:0", &fake{})).Must(t)
 	defer s.Close()
 	s.listener.Close()

@@ -46,7 +46,7 @@ var (
 	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "Pace of a lane (start, measure, cruise or known); always 1.",
 		[]string{"partition", "from", "pace"}, nil)
 	limited = prometheus.NewDesc("tsimport_limited_by",
-		"What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
+		"What limits the load: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)
 )
 
@@ -56,7 +56,7 @@ var stateMetrics = []metric[state]{
 	counter("rows_rejected", "Rows that will not be written.", func(s *state) int64 { return s.Rejected }),
 	counter("rows_superseded", "Rows replaced by a later row of their key before they were sent.",
 		func(s *state) int64 { return s.Superseded }),
-	counter("rows_condition_failed", "Rows not written because the row in the table did not pass --when.",
+	counter("rows_condition_failed", "Rows not written because the row in the table did not meet --when.",
 		func(s *state) int64 { return s.ConditionFailed }),
 	counter("rows_archived", "Rows written to files because their period is too old for a table.",
 		func(s *state) int64 { return s.Archived }),
@@ -72,15 +72,15 @@ var stateMetrics = []metric[state]{
 	gauge("rows_to_retry", "Rows that wait to be sent again.", func(s *state) int { return s.Retrying }),
 	gauge("requests_in_flight", "Requests in flight.", func(s *state) int { return s.InFlight }),
 	gauge("requests_in_flight_limit", "Maximum number of requests in flight.", func(s *state) int { return s.Workers }),
-	gauge("memory_limit_bytes", "Memory that the load may take.", func(s *state) int64 { return s.Memory.Limit }),
+	gauge("memory_limit_bytes", "Memory that the load may use.", func(s *state) int64 { return s.Memory.Limit }),
 	gauge("memory_lanes_bytes", "Memory of rows in lanes and in flight.", func(s *state) int64 { return s.Memory.Lanes }),
 	gauge("memory_lanes_budget_bytes", "Memory that rows in lanes and in flight may take.",
 		func(s *state) int64 { return s.Memory.Budget }),
 	gauge("memory_full", "1 while reading waits for memory.", func(s *state) int { return number(s.Memory.Full) }),
 	gauge("spill_frames", "Frames of spilled rows on disk.", func(s *state) int { return s.Spill.Frames }),
-	gauge("spill_disk_bytes", "Disk that spilled rows take.", func(s *state) int64 { return s.Spill.DiskBytes }),
+	gauge("spill_disk_bytes", "Disk space of spilled rows.", func(s *state) int64 { return s.Spill.DiskBytes }),
 	gauge("spill_raw_bytes", "Spilled rows on disk before compression.", func(s *state) int64 { return s.Spill.RawBytes }),
-	counter("rows_spilled", "Rows that were ever spilled.", func(s *state) int64 { return s.Spill.Rows }),
+	counter("rows_spilled", "Rows spilled so far.", func(s *state) int64 { return s.Spill.Rows }),
 	gauge("partitions", "Known partitions of the table.", func(s *state) int { return s.Map.Partitions }),
 	gauge("partition_map_exact", "1 if the service has named the partitions.",
 		func(s *state) int { return number(s.Map.Exact) }),
@@ -115,7 +115,7 @@ func laneCounter(name, help string, value func(*lane) int64) metric[lane] {
 	return counter("lane_"+name, help, value, "partition", "from")
 }
 
-// collector gives one state as metrics; without a state, only that there is none. It is made for one request.
+// collector returns one state as metrics, or only the fact that there is none. It is made for one request.
 type collector struct{ state *pipeline.State }
 
 func (c collector) Describe(chan<- *prometheus.Desc) {}
@@ -123,7 +123,7 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	put := func(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		for i := range labels {
-			labels[i] = strings.ToValidUTF8(labels[i], "�") // a key is cut off anywhere to be shown
+			labels[i] = strings.ToValidUTF8(labels[i], "�") // shown keys may be cut inside a character
 		}
 		m, err := prometheus.NewConstMetric(desc, kind, v, labels...)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The time limits of a client, short because nothing is uploaded and no answer is long.
+// Time limits for a client, short because nothing is uploaded and answers are short.
 const (
 	headerTimeout   = 5 * time.Second
 	answerTimeout   = 30 * time.Second
@@ -42,7 +42,7 @@ func Listen(address string, load Load) (*Server, error) {
 		web: &http.Server{
 			Handler:     onlyKnownHosts(address, Handler(load)),
 			BaseContext: func(net.Listener) context.Context { return ctx },
-			// A client's mistake is not worth a line in the log of the load.
+			// A client's mistakes do not belong in the log of the load.
 			ErrorLog:          log.New(io.Discard, "", 0),
 			ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes: maxHeaderBytes,
@@ -50,7 +50,7 @@ func Listen(address string, load Load) (*Server, error) {
 	}, nil
 }
 
-// URL is the address of the first page from this machine. An address that stands for all cannot be connected to.
+// URL returns the address of the first page, as seen from this machine: a wildcard address cannot be connected to.
 func (s *Server) URL() string {
 	address := s.listener.Addr().String()
 	if a, ok := s.listener.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
@@ -79,12 +79,12 @@ func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if s.web.Shutdown(ctx) != nil {
-		_ = s.web.Close() // who still reads is cut off
+		_ = s.web.Close() // clients that are still reading are cut off
 	}
-	_ = s.listener.Close() // closed already if Serve has run
+	_ = s.listener.Close() // already closed if Serve has run
 }
 
-// onlyKnownHosts refuses foreign host names, by which a web page could read the status through the browser.
+// onlyKnownHosts refuses foreign host names, with which a web page could read the status through the browser.
 func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	own := hostOf(listen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	})
 }
 
-// hostOf is the host of an address without its port, in lower case.
+// hostOf returns the host of an address without its port, in lower case.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host

@@ -2,43 +2,45 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects an input's sections, short and long in turn. Beyond its bytes it joins long ones to neighbours.
+// Builder collects an input's sections, alternately short and long. When it exceeds its limit of bytes, it joins long
+// sections to their neighbours.
 type Builder struct {
 	limit    int
-	even     bool // all sections are alike
+	even     bool // all sections have the same length
 	rows     atomic.Int64
 	sections []Section
 	since    int64 // records since the due beginning of the last period
-	alone    bool  // the last one is short, and none is joined to it
+	alone    bool  // the last section is short, and none is joined to it
 	held     int
-	coarse   bool // larger ones were asked for
+	coarse   bool // larger sections were requested
 	full     bool
 }
 
 // fewSections is the number of sections for which there must be memory if every other one is short.
 const fewSections = 512
 
-// NewBuilder makes a builder of sections with about that many rows on average, in at most that many bytes.
+// NewBuilder returns a builder of sections with about rows rows on average, in at most bytes bytes.
 func NewBuilder(rows, bytes int) *Builder {
 	b := &Builder{limit: bytes, even: bytes < fewSections*(sectionBytes+2*intervalBytes)}
 	b.rows.Store(int64(rows))
 	return b
 }
 
-// NewHead makes a builder of sections that keep their places: they are as long as possible.
+// NewHead returns a builder of sections that are not reordered, and so are as long as possible.
 func NewHead(bytes int) *Builder {
 	b := &Builder{limit: bytes, coarse: true, even: true}
 	b.rows.Store(maxRows)
 	return b
 }
 
-// Short is the rows of a short section; many of them show the service all keys before much is written.
+// Short returns the number of rows of a short section. Many short sections show the service all keys before much is
+// written.
 func Short(rows int) int { return max(1, rows/5) }
 
-// Even reports whether all sections should be alike, because there is memory for few.
+// Even reports whether all sections should have the same length, because there is memory for only a few.
 func (b *Builder) Even() bool { return b.even }
 
-// Rows is the average rows of the next sections. It is safe for concurrent use.
+// Rows returns the average number of rows of the next sections. It is safe for concurrent use.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
 
 // sectionBytes is a section's memory besides its intervals, including Order's.
@@ -58,7 +60,7 @@ func (s *Section) held() int {
 // The largest sections to which neighbours are joined.
 const (
 	maxRows  = 1 << 30
-	maxBytes = 8 << 20 // a section is read in one go
+	maxBytes = 8 << 20 // a section is read at once
 )
 
 // Add adds the next section.
@@ -79,8 +81,8 @@ func (b *Builder) Full() bool { return b.full }
 func (b *Builder) Sections() []Section { return b.sections }
 
 // push appends a section. After larger ones were requested, the section at the beginning of a period stays short, and
-// the others up to the next period become one. A period has the rows of two sections: the short ones have the same
-// density everywhere in the input. In an even builder each section is a period.
+// the others up to the next period become one. A period has the rows of two sections: so short sections are equally
+// dense everywhere in the input. In an even builder each section is a period.
 func (b *Builder) push(to []Section, s Section) []Section {
 	n := len(to)
 	if n == 0 {
@@ -93,7 +95,7 @@ func (b *Builder) push(to []Section, s Section) []Section {
 		begins = 4*b.since >= 3*period && 4*s.Records <= period || b.since >= 2*period
 	}
 	if begins {
-		b.since -= period // a period apart on average
+		b.since -= period // so that periods have the right length on average
 	}
 	b.since += s.Records
 	alone := b.alone

@@ -10,7 +10,7 @@ import (
 // MaxIntervals limits a section's intervals: one for most of its rows, and some for outliers.
 const MaxIntervals = 4
 
-// wideGap is the part of a section's key span that a gap must have to separate two intervals.
+// A gap separates two intervals if it is at least 1/wideGap of the section's key span.
 const wideGap = 8
 
 // Cover returns intervals that hold the keys. It sorts them, and keeps none of their memory.
@@ -58,7 +58,7 @@ type gap struct {
 	wide uint64
 }
 
-// widest returns the places of the widest gaps, in order, at most as many as divide keys into MaxIntervals.
+// widest returns the places of the widest gaps, in order; at most so many that they divide keys into MaxIntervals.
 func widest(gaps []gap) []int {
 	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.wide, a.wide) })
 	var at []int

@@ -9,7 +9,7 @@ import (
 )
 
 // Order returns the sections' places in reading order: a section follows every earlier one with an overlapping
-// interval; of the others, the one that evens out the keys comes next (rank). The first head sections stay.
+// interval; otherwise sections are ordered to spread over the keys (rank). The first head sections keep their places.
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
@@ -58,9 +58,9 @@ func Spread(sections []Section, head int) []int32 {
 
 type ordering struct {
 	waits []int32 // earlier sections that must come first, by section
-	edges []int32 // sections that wait for one, by
-	first []int32 // beginnings of a section's edges
-	turn  []int32 // by section: whichever is least comes first
+	edges []int32 // sections that wait for a section, grouped by it
+	first []int32 // where a section's edges begin
+	turn  []int32 // by section: the least comes first
 	low   []int32 // by section, the place of its lowest key among all ends of intervals; -1 without keys
 	free  freeSections
 }
@@ -105,7 +105,8 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's, and their count.
+// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's numbers, and their
+// count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -131,13 +132,13 @@ func ends(sections []Section) (places []int32, n int) {
 // golden is the golden ratio's fraction. Any number of its multiples' fractions divide an interval most evenly.
 const golden = 0.6180339887498949
 
-// tablesTogether is the number of tables read by turns. More tables have more partitions, up to more than a load can
-// keep busy; and each has lanes, and a place among the tables whose partitions are asked for.
+// tablesTogether is the number of tables read by turns. More tables have more partitions, but soon more than a load can
+// keep busy; and each needs lanes and polling of its partitions.
 const tablesTogether = 16
 
-// rank gives every section its turn. On a line of keys every section has a stretch as long as its rows: a section comes
-// when the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
-// many places of the keys have rows early. Many tables have turns in input order. The first head sections have none.
+// rank gives every section its turn. On a line of keys every section has a stretch as long as its rows: its turn comes
+// when the first multiple of the golden ratio falls into its stretch. Short sections precede the others, so that many
+// key ranges have rows early. Groups of tables have turns in input order. The first head sections have none.
 func (o *ordering) rank(sections []Section, head int) {
 	byKey := make([]int32, len(sections)-head)
 	for i := range byKey {
@@ -177,8 +178,8 @@ func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int
 	return o.takeTurns(sections, long, o.takeTurns(sections, short, turn))
 }
 
-// usualOfShort returns the records of a short section among some, half of them short: the rest at a split's end may be
-// below a long section and still too much for one place of the keys to begin with.
+// usualOfShort returns the usual number of records of a short section, if half of the sections are short. The rest of a
+// split may be smaller than a long section and still too large for one key range to begin with.
 func usualOfShort(sections []Section, some []int32) int64 {
 	records := make([]int64, len(some))
 	for i, s := range some {
@@ -197,7 +198,7 @@ func (o *ordering) takeTurns(sections []Section, byKey []int32, turn int32) int3
 	for _, i := range byKey {
 		rows += sections[i].Records
 	}
-	least := rows/int64(4*len(byKey)) + 1 // none waits long for a hit
+	least := rows/int64(4*len(byKey)) + 1 // so that no section waits long for a hit
 	ends := make([]int64, len(byKey))
 	end := int64(0)
 	for k, i := range byKey {

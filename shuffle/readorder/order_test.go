@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// A key is drawn from few values, so that sections overlap.
+// drawSections draws keys from few values, so that sections overlap.
 func drawSections(r *rand.Rand, n, values int) []Section {
 	var all []Section
 	record := int64(0)
@@ -22,7 +22,7 @@ func drawSections(r *rand.Rand, n, values int) []Section {
 		}
 		records := 1 + int64(r.IntN(9))
 		if r.IntN(8) == 0 {
-			records = 1 + int64(1)<<r.IntN(30) // however unequal they are, each gets a turn
+			records = 1 + int64(1)<<r.IntN(30) // each gets a turn, however unequal they are
 		}
 		all = append(all, Section{Record: record, Records: records, Keys: Cover(keys)})
 		record += records
@@ -71,7 +71,7 @@ func TestOverlappingSectionsKeepOrder(t *testing.T) {
 	}
 }
 
-// More waiting than the intervals require would be correct, but slow.
+// Waiting more than the intervals require would be correct, but slow.
 func TestDisjointSectionsDoNotWait(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -109,7 +109,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 				Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
 		}
 		order := Order(sections, 0)
-		// Each eighth of the keys has about an eighth of the sections so far; near the end, the remaining ones follow.
+		// Each eighth of the keys has about an eighth of the sections so far, except near the end.
 		for from := 64; from <= len(order); from++ {
 			counts := make([]int, 8)
 			for _, s := range order[:from] {
@@ -121,8 +121,8 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// Tables ordered differently from their rows have turns in row order, some at a time, and spread sections.
-func TestSomeTablesComeAfterOthers(t *testing.T) {
+// Tables whose names sort differently from their rows have turns in row order, a group at a time, and spread sections.
+func TestTableGroupsFollowEachOther(t *testing.T) {
 	const groups, each = 3, 16 * tablesTogether // sections of a group
 	var sections []Section
 	for table := range groups * tablesTogether {
@@ -166,7 +166,7 @@ func TestOutliersDoNotBindSections(t *testing.T) {
 		for k := range 20 {
 			keys = append(keys, fmt.Appendf(nil, "%06d", 1000*i+50*k))
 		}
-		keys = append(keys, fmt.Appendf(nil, "%06d", (i*37%64)*1000+25)) // elsewhere
+		keys = append(keys, fmt.Appendf(nil, "%06d", (i*37%64)*1000+25)) // outlier
 		sections = append(sections, Section{Record: int64(i), Records: 21, Keys: Cover(keys)})
 	}
 	moved := 0
@@ -248,9 +248,10 @@ func TestBuilderOfManySmallSourcesIsFull(t *testing.T) {
 	conformance.Equal(t, b.Full(), true, "%d bytes of 20000, and not full", b.held)
 }
 
-// A large input is cut into ever larger sections while it is examined. The beginning of its schedule still has rows of
-// all keys alike: splitting a partition in the middle of its rows so far splits it near the middle of all.
-func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
+// A large input is cut into larger and larger sections while it is examined. The beginning of its schedule must still
+// cover all keys evenly, so that splitting a partition at the median of its rows so far splits it near the median of
+// all.
+func TestLargeInputIsReadEvenlyFromBeginning(t *testing.T) {
 	const (
 		rows, parts  = 1_000_000, 16
 		rowsOfSplits = 9_973
@@ -274,7 +275,7 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 		sections := b.Sections()
 		var read, longest int64
 		var of [parts]int64
-		next := int64(len(sections)) // rows after which it is looked
+		next := int64(len(sections)) // rows after which the keys are counted
 		for _, i := range Order(sections, 0) {
 			s := &sections[i]
 			of[s.Record*parts/rows] += s.Records
@@ -296,7 +297,7 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 func TestSpreadIgnoresOverlaps(t *testing.T) {
 	const n, parts = 4000, 16
 	var sections []Section
-	for i := range n { // each shares a key with the next
+	for i := range n { // each section shares a key with the next one
 		sections = append(sections, Section{Record: int64(10 * i), Records: 10,
 			Keys: Cover([][]byte{fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", i+1)})})
 	}
@@ -381,7 +382,7 @@ func TestPlacesFollowScheduleOrInput(t *testing.T) {
 		s.Sections[i].Source += 4
 	}
 	left := s.Sections[len(s.Sections)-1]
-	s.Sections = s.Sections[:len(s.Sections)-1] // as with a limit of records
+	s.Sections = s.Sections[:len(s.Sections)-1] // as with --limit
 	places := NewPlaces([]*Schedule{s, {Source: 9, Sources: 1, Sections: []Section{{Source: 9, Records: 2}}}})
 	number := int64(0)
 	for _, one := range s.Sections {

@@ -2,10 +2,11 @@ package readorder
 
 import "math/bits"
 
-// paint says which section covered each place last, in runs known by their first place: covering costs steps per run.
+// paint records which section last covered each place, in runs known by their first place: covering takes steps per
+// run.
 type paint struct {
-	owner  []int32    // of the run that begins at the place; -1 is none
-	begins [][]uint64 // a bit for each place where a run begins; above, one for each word that is not zero
+	owner  []int32    // of the run that begins at the place; -1 means none
+	begins [][]uint64 // a bit for each place where a run begins; in higher levels, one for each nonzero word
 }
 
 func newPaint(n int) *paint {
@@ -22,7 +23,7 @@ func newPaint(n int) *paint {
 	return p
 }
 
-// cover paints the places from lower to upper and appends the sections below.
+// cover paints the places from lower to upper and appends the covered sections to under.
 func (p *paint) cover(lower, upper, section int32, under []int32) []int32 {
 	p.cut(lower)
 	if int(upper)+1 < len(p.owner) {

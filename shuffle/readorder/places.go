@@ -15,7 +15,7 @@ type Places struct {
 type placed struct {
 	source          int
 	record, records int64
-	first           int // source of the schedule
+	first           int // first source of the schedule
 	before          int64
 }
 
@@ -37,7 +37,7 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns a record's place in reading order: its numbering source and number. Omitted records do not come.
+// Find returns a record's place in reading order: its numbering source and number. comes is false for omitted records.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))

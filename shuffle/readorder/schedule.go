@@ -10,7 +10,7 @@ import (
 type Schedule struct {
 	Source   int       // first one
 	Sources  int       // number of them
-	Sections []Section // in order of reading; without keys
+	Sections []Section // in reading order; without keys
 }
 
 // Make makes the schedule of sections of the sources from source on, read in the given order.
@@ -55,7 +55,7 @@ func Encode(all []*Schedule) []byte {
 	return b
 }
 
-var errDamaged = errors.New("the file is damaged, or of another version of tsimport")
+var errDamaged = errors.New("the file is damaged, or from another version of tsimport")
 
 func Decode(file []byte) ([]*Schedule, error) {
 	if len(file) < len(magic) || string(file[:len(magic)]) != magic {

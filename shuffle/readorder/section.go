@@ -1,6 +1,7 @@
 package readorder
 
-// Section is consecutive records of one source. Its many fields are places for readers and users, and properties.
+// Section is consecutive records of one source. Its fields are its place, for readers and for users, and its
+// properties.
 type Section struct {
 	Source  int   // its ordinal
 	Record  int64 // records of the source before it
@@ -8,11 +9,12 @@ type Section struct {
 	Line    int64 // lines of the source before it
 	Lines   int64
 	Offset  int64 // of its text in the source; 0 if records never were text
-	Bytes   int64 // about its bytes of the source; exact for text
-	Sum     Sum   // of its bytes
-	// Table is the number of its rows' table in a load into several, by first appearance; of several tables, any.
+	Bytes   int64 // approximate size in the source; exact for text
+	Sum     Sum   // sum of its bytes
+	// Table is the number, by first appearance, of its rows' table in a load into several; if it has rows of several, any
+	// of them.
 	Table int32
-	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None: it has no rows.
+	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None means no rows.
 	Keys []Interval
 }
 
@@ -25,7 +27,7 @@ func (s *Section) follows(before *Section) bool {
 		s.Offset == before.Offset+before.textBytes()
 }
 
-// textBytes is the distance of the offsets of a section and the next one.
+// textBytes is the distance from a section's offset to that of the next one.
 func (s *Section) textBytes() int64 {
 	if s.Offset == 0 && s.Lines == 0 && s.Line == 0 {
 		return 0
@@ -41,7 +43,7 @@ func (s *Section) join(next *Section) {
 	s.Keys = joinKeys(s.Keys, next.Keys)
 }
 
-// Sum is a sum of bytes that detects changes. The sum of two parts can be made of their sums.
+// Sum is a sum of bytes that detects changes. Sums of consecutive parts can be combined.
 type Sum struct {
 	Value uint64
 	Bytes int64
@@ -50,7 +52,7 @@ type Sum struct {
 // factor is odd, so changing a byte always changes the sum.
 const factor = 0x9e3779b97f4a7c15
 
-// The powers of factor for the bytes of a step.
+// Powers of factor for the bytes of a step.
 const (
 	factor2 = factor * factor & (1<<64 - 1)
 	factor3 = factor2 * factor & (1<<64 - 1)
