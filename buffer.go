@@ -30,8 +30,7 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and a row besides data. A row has an end here and a Done in its
-// batch.
+// cellBytes and rowBytes are the memory of a cell and a row without data. A row has an end here and a Done in a batch.
 const (
 	cellBytes = 56
 	rowBytes  = 16

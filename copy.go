@@ -28,8 +28,7 @@ type CopyRequest struct {
 // Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their
 // timestamps, into another table. Calling it again with the same request resumes an unfinished copy.
 //
-// The error is ErrTableMissing if the source, or the target without Create, is missing. Otherwise Copy returns the same
-// errors as Load.
+// The error is ErrTableMissing if the source, or the target without Create, is missing. Other errors are as for Load.
 func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	asked := &options.Command{Name: "copy", Scan: r.Scan, Request: Request{
 		Table: r.Table, Target: r.Target, Mapping: r.Mapping, NewTable: r.NewTable,

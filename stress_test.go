@@ -67,8 +67,7 @@ func TestLastAcceptedRowOfEachKeyWins(t *testing.T) {
 	}
 }
 
-// refusing returns a fault function that refuses one or two rows of one request in ten if rows is set, and otherwise
-// follows the plan.
+// refusing returns a fault function that refuses a row or two of every tenth request if rows is set, else follows plan.
 func refusing(seed uint64, rows bool, plan *faults.Plan) func(r faults.Request) faults.Fault {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 78))

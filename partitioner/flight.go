@@ -41,8 +41,7 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	return true
 }
 
-// addOutcome adds an unknown outcome. The spare capacity of Outcomes holds only unknown ones: a written flight writes
-// none.
+// addOutcome adds an unknown outcome. The spare capacity of Outcomes holds only such, so written flights write none.
 func (f *Flight) addOutcome() {
 	n := len(f.Outcomes)
 	if n == cap(f.Outcomes) {

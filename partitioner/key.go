@@ -14,8 +14,7 @@ type stamping struct {
 	restamps int   // number of new timestamps after refusals
 }
 
-// key is the state of one ordering key. Fields used for every row come first: the others are rarely in the processor's
-// cache.
+// key is the state of one ordering key. Fields used for every row come first: the others are rarely in the cache.
 type key struct {
 	hash     uint64
 	row      table.Ref // the row whose turn it is; Block is nil while settling without one

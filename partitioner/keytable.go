@@ -16,8 +16,7 @@ type keySlot struct {
 	key  *key // nil if the slot is free
 }
 
-// home returns the slot where a search for the hash begins. Hashes of ordering keys are uniform; those of tests need
-// the factor.
+// home returns the slot where a search for the hash begins. Hashes in use are uniform; those of tests need the factor.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
 // get returns the key of the hash, nil if there is none.

@@ -11,8 +11,7 @@ import (
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // the same as AppendKey encodes them, increasing
-	// common is the bounds' common prefix, and heads holds the next eight bytes of each bound, so that Find compares
-	// integers.
+	// common is the bounds' common prefix, heads the next eight bytes of each bound: Find compares them as integers.
 	common []byte
 	heads  []uint64
 	// tables are the lanes' tables, "" for a gap; nil if there is one table.

@@ -109,8 +109,7 @@ func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	}
 }
 
-// A later row of the key, in this process or a resumed one, gets a timestamp above all cells that a suspect deletion
-// may hide.
+// A later row of the key, now or in a resumed run, gets a timestamp above all cells that a suspect deletion may hide.
 func TestSuspectDeletionReportsTimestampsItMayHide(t *testing.T) {
 	stamps := &counting{kept: 7}
 	c, q := pour(Options{Stamps: stamps, Deletes: true}, "a")

@@ -40,8 +40,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	return true
 }
 
-// enter counts a split and those of its records that yield no row. If the load stops at one of them, later records are
-// not read.
+// enter counts a split and those of its records that yield no row. If the load stops at one, later ones are not read.
 func (a *admission) enter(p *intake.Parsed) {
 	a.entering = true
 	defer func() { a.entering = false }()

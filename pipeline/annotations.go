@@ -93,8 +93,7 @@ func (c *Config) readsBack() table.Existence {
 // markBytes is the size that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how far the service's clock may lag if no answer has a date. The service refuses requests at far
-// smaller differences.
+// clockUnknown is how far the service's clock may lag if no answer has a date. The service tolerates much less.
 const clockUnknown = time.Hour
 
 // marksBegun returns a time that no mark of the load precedes, in milliseconds of the service's clock.

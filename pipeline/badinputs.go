@@ -143,8 +143,7 @@ func (f *badFinder) together(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
 			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// Trying every input singly would be slow. Inputs are tried singly only if the first one with their columns does not
-	// fit.
+	// Trying each input would be slow: inputs are tried singly only if the first one with their columns does not fit.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {

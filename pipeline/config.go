@@ -33,8 +33,7 @@ type Config struct {
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil means that the
-	// load is never drained.
+	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil never drains.
 	Drain context.Context
 }
 

@@ -75,8 +75,7 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// If two loads add to the same rows, only the later one may; the earlier one reports records whose outcome it cannot
-// know.
+// If two loads add to the same rows, only the later one may; the other reports records whose outcome it cannot know.
 func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -154,8 +154,7 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	return max(settle-timeout+left, min(settle, left))
 }
 
-// run returns nil when every row is final, or else why it stopped. No request is then in flight, and the workers have
-// ended.
+// run returns nil when every row is final, or why it stopped. No request is then in flight; the workers have ended.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.lanes.End()
 	defer d.stopper.end()

@@ -60,14 +60,12 @@ var drawnModes = map[string]drawnMode{
 	"when":               {leaves: rowsThatPass, failing: 0.4},
 	"changes":            {leaves: rowsOfChanges, failing: 0.4},
 	"changes power":      {leaves: rowsOfChanges, failing: 0.4, world: newPoweredWorld},
-	// The service may treat cells with equal timestamps, and deletions followed by a write with an earlier one, in any
-	// way.
+	// The service may treat cells with equal timestamps, and deletions before a write with an earlier one, in any way.
 	"timestamps": {failing: 0.4, also: func(m *drawnLoad) {
 		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
 	}},
 	"pre-split": {failing: 0.2, also: func(m *drawnLoad) { m.cfg.Target.PreSplit = plan.PreSplit(2 + m.rnd.IntN(9)) }},
-	// The load is killed at checkpoint 0, then in another table at checkpoint 1, and so on while there is such a
-	// checkpoint.
+	// The load is killed at checkpoint 0, then in another table at checkpoint 1, while there is such a checkpoint.
 	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
 	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
 	// One file is bad: the others are loaded.
@@ -322,8 +320,7 @@ func (m *drawnLoad) configure(files []string) {
 	w.simulate(m.t, m.simulate)
 }
 
-// trouble begins faults and splits. The returned function ends them, because a reading of partitions may outlive the
-// load.
+// trouble begins faults and splits. The returned function ends them, as a reading of partitions may outlive the load.
 func (m *drawnLoad) trouble() (end func()) {
 	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
 	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))

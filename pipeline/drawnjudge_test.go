@@ -37,8 +37,7 @@ type leftBySequence struct {
 	rows     contents
 	rejected []string
 	left     int64 // records left out by the condition on columns
-	// unsent holds refused records that a later one may supersede before they are sent; open tells which of them a key
-	// has.
+	// unsent holds refused records that a later one may supersede before they are sent; open tells which a key has.
 	unsent map[string]bool
 	open   map[string][]string
 	// past holds all rows that each key has ever had, "" for none: a stopped load leaves one of them.
@@ -186,8 +185,7 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left returns a table's content in the form of the oracle: without marks, and with numbers as ranks among the rows of
-// an id.
+// left returns a table's content in the form of the oracle: without marks, with numbers as ranks in an id's rows.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}
@@ -368,8 +366,7 @@ func (m *drawnLoad) checkReturned(rows contents) {
 // hasBadFile reports whether one file of the load is to be bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages a file, or gives it too many rejects. The other files' rows must be loaded, and the file
-// named.
+// runWithBadFile damages a file or gives it too many rejects. Other files' rows must be loaded, and the file named.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]

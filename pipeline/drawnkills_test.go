@@ -81,8 +81,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 	return ctx, func() { stopGracefully(nil); stop(nil) }
 }
 
-// untilDone runs attempts until the load is done, and returns the last report. Half of the loads are killed at random
-// moments.
+// untilDone runs attempts until the load is done. It returns the last report. Half of the loads are killed at random.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
 	if m.rnd.IntN(2) == 0 {
@@ -183,8 +182,7 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	}
 }
 
-// places returns a function that maps places in the input to places in reading order, and reports whether the record is
-// read.
+// places returns a function that maps input places to places in reading order, and reports whether the record is read.
 func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
 	job := conformance.Try(checkpoint.ReadJob(m.cfg.RunDir)).Must(m.t)
 	file := conformance.Try(job.ReadOrder(m.cfg.RunDir)).Must(m.t)
@@ -222,8 +220,7 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	}
 }
 
-// runDamaged damages a file in the middle. The load must fail, and each key's row must result from a prefix of its
-// records.
+// runDamaged damages a file. The load must fail, and each row must result from a prefix of its key's records.
 func (m *drawnLoad) runDamaged(before contents) {
 	t := m.t
 	early := m.damage()

@@ -479,8 +479,7 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-// killedAfter kills a load at its first checkpoint beyond the given number of rows, and returns the previous one, which
-// is valid.
+// killedAfter kills a load at its first checkpoint beyond written rows, and returns the previous one, which is valid.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -510,8 +509,7 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// grid is the power supply of an embedded store. A failure loses unsynced data, the store's memory and all requests in
-// flight.
+// grid is the power supply of an embedded store. A failure loses unsynced data, memory and all requests in flight.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan

@@ -61,8 +61,7 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	return f, err
 }
 
-// openDisk opens the folder for spilled rows. It returns nil if rows must not spill, or if the default folder fails:
-// most loads need none.
+// openDisk opens the folder for spilled rows. It returns nil if rows must not spill, or the default folder fails.
 func (a *attempt) openDisk() (*spill.Store, error) {
 	if a.cfg.Limits.NoSpill {
 		return nil, nil

@@ -45,8 +45,7 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// A late attempt is applied after lateness, and loads wait settle for it. If the machine is paused, it is not applied
-// at all.
+// A late attempt is applied after lateness, and loads wait settle for it. If the machine pauses, it is never applied.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond

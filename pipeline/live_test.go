@@ -92,8 +92,7 @@ func (c *changing) change(n int) {
 }
 
 // TestLiveSourceRowsAreEachFromOneMoment kills loads of live sources at checkpoints and applies late requests.
-// The table must have each row's last version sent and no version that never existed, and no permanent row may be
-// missing.
+// The table must have each row's last version sent and no version that never existed, and lack no permanent row.
 func TestLiveSourceRowsAreEachFromOneMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

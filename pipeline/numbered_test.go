@@ -224,8 +224,7 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// A killed load cannot know which of thousands of rows were sent. Looking them up takes no more requests than sending
-// them.
+// A killed load cannot know which of thousands of rows were sent. Looking takes no more requests than sending.
 func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -306,8 +305,7 @@ func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestRowsOfFewKeysAreSentTogether loads a file sorted by key: few keys are known at a time, each with one row in
-// flight.
+// TestRowsOfFewKeysAreSentTogether loads a sorted file: few keys are known at a time, each with one row in flight.
 func TestRowsOfFewKeysAreSentTogether(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		// If one processor does everything, an instant answer would send the next row of its key alone.

@@ -151,8 +151,8 @@ func (s *partitionPoller) end() {
 
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map at intervals and on request until ctx ends. The first interval is short: the first rows often split
-// a table.
+// run reads the map, at intervals and on request, until ctx ends. The first interval is short: first rows often split
+// tables.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

@@ -15,8 +15,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can still be
-// applied.
+// sweeper deletes the surplus copies of rows that were sent more than once. It begins once no attempt can be applied.
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string

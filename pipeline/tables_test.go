@@ -55,8 +55,7 @@ func TestTooManyTablesStopLoad(t *testing.T) {
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
-// TestArchivedTablesDoNotCountAgainstLimit loads 12 months into tables and 12 into the archive, interleaved in any
-// order.
+// TestArchivedTablesDoNotCountAgainstLimit loads 12 months into tables and 12 into the archive, in mixed order.
 func TestArchivedTablesDoNotCountAgainstLimit(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]string{12: "", 11: "--max-tables 11"} {
@@ -111,8 +110,7 @@ func (w *world) described(name string) *client.Table {
 	return conformance.Try(w.admin().Describe(name)).Must(w.t)
 }
 
-// aging returns a load with a policy: the newest 4 months of purchases are hot, 8 are warm, and older ones are
-// archived.
+// aging returns a load with a policy: the newest 4 months are hot, the next 8 are warm, and older ones are archived.
 func (w *world) aging(inputs ...string) trial {
 	cfg := w.byMonth(inputs...)
 	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: "+
@@ -579,8 +577,7 @@ func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	})
 }
 
-// hot returns a file in which every second row has the key a, between k00001, k00003, …, with values of the given
-// bytes.
+// hot returns a file in which every other row has the key a, between k00001, k00003, …, with values of bytes bytes.
 func hot(rows, bytes int) string {
 	v := strings.Repeat("x", bytes)
 	return rowsOf("id,a\n", rows, func(i int) string {

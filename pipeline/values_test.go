@@ -483,8 +483,7 @@ func (w *world) onlyRejects(r *Report) string {
 	return kept[0]
 }
 
-// awful returns records that each exceed one limit, by the reason's code. Without the offending cell, each can be
-// loaded.
+// awful returns records that each exceed one limit, by the reason's code. Without that cell, each can be loaded.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
 		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1),

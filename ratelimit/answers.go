@@ -167,8 +167,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 }
 
 // queued notes that answers come late while nothing is refused: a queue at the service has grown. It means the same as
-// a throttle, but nothing is refused: the rate is the units accepted since an answer was on time, as the service was
-// busy since.
+// a throttle, without loss: the rate is the units accepted since an answer was on time, as the service was busy since.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -238,8 +237,7 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill for longer and longer, counting from the same moment. At first it keeps
-// asking.
+// wait lets a slow partition's bucket fill longer and longer, counting from the same moment. At first it keeps asking.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
@@ -312,8 +310,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate, after a long reach, to the flow since the last throttle, unless that of the last second is
-// far above it.
+// further raises the rate, after a long reach, to the flow since the last throttle, unless the last second's far
+// exceeds it.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

@@ -44,8 +44,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts at most a quarter of For between two calls, so that a process that was stopped does not give up for that
-// reason.
+// It counts at most a quarter of For between two calls, so that a stopped process does not give up for that.
 type Patience struct {
 	For time.Duration // without progress; 0 means forever
 

@@ -15,8 +15,7 @@ type Bucket struct {
 }
 
 // NewBucket returns a bucket that fills with rate tokens a second and holds at most burst's inflow. It begins empty and
-// without debt, so a run keeps to the rate from its first second. It returns nil unless the rate is positive and
-// finite.
+// without debt, so a run keeps to the rate from its first second. The rate must be positive and finite, or it is nil.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {
 		return nil

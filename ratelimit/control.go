@@ -221,8 +221,7 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne returns the part of a rate that is certainly one partition's: a load learns of a split late, so the rate may be
-// that of several.
+// ofOne returns the part of a rate that is certainly one partition's, as a load learns late of splits.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {

@@ -8,8 +8,7 @@ import (
 
 // inFlightLimit limits the units in flight for a partition that limits those and not a rate: while it serves that many
 // requests, or rows, it refuses more at once. Accepted rows take time, so refusals arrive much sooner. That reveals the
-// limit: a bucket answers both equally fast. If parts of requests are always refused above a level, one more row is
-// sent as a probe.
+// limit, as a bucket answers both equally fast. If parts of requests are refused above a fixed level, one row probes.
 //
 // Then as much is kept in flight as was served together, without any pace; occasionally a probe sends one row more,
 // then two, and so on. Refusals of rows for which there should be room show that the limit is a rate after all.

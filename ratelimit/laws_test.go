@@ -130,8 +130,7 @@ func (c *lawCell) figures(w lawResult) string {
 	return line
 }
 
-// TestSlowPartitionSlowsOnlyItself has one partition of seven that accepts a tenth of the others' rate, or one unit per
-// second.
+// TestSlowPartitionSlowsOnlyItself has one partition of seven with a tenth of the others' rate, or a unit a second.
 func TestSlowPartitionSlowsOnlyItself(t *testing.T) {
 	for _, part := range []float64{0.1, 0.001} {
 		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(

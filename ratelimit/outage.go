@@ -6,9 +6,8 @@ import (
 )
 
 // An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer
-// would then need a minute to find its rate again. So Outages keeps the state from before the first answer that
-// accepted nothing, and restores it once no bucket could have been empty for that long. Then the partition is probed
-// row by row.
+// would then need a minute to find its rate again. So Outages keeps the state before the first answer that accepted
+// nothing, and restores it once no bucket could be empty for so long. Then the partition is probed row by row.
 
 const (
 	leastOutage    = 300 * time.Millisecond
@@ -23,8 +22,7 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages tells a partition's outages from a lack of capacity, and keeps the state from before. The zero value is
-// ready.
+// Outages tells a partition's outages from a lack of capacity, and keeps the state before. The zero value is ready.
 type Outages struct {
 	kept     *Pacer // from before the answers that accepted nothing; nil while rows are accepted
 	since    time.Time

@@ -264,8 +264,7 @@ func (c *recut) run(seed uint64) {
 	}
 }
 
-// TestLateNoticeOfSplit checks that no part gets the parts' total rate, unless each accepts more than the partition
-// did.
+// TestLateNoticeOfSplit checks that no part gets the parts' total rate, unless each accepts more than their parent.
 func TestLateNoticeOfSplit(t *testing.T) {
 	for _, c := range []recut{{parts: 4, rate: 300, grown: 1},
 		{parts: 2, rate: 1000, away: time.Second, heard: time.Second, grown: 1},

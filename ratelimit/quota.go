@@ -9,9 +9,8 @@ import (
 // used-up window refuses everything. The rate is the units of the second before a refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
-// of a push is a debt, and the next hold lasts until it is paid off. The push of a load that has the quota alone gains
-// nothing. If others share the quota, it takes from their part: if that is over half of the push, the next pushes
-// follow soon and reach further.
+// of a push is a debt, and the next hold lasts until it is paid off. A load alone gains nothing by pushes. Otherwise it
+// takes from the others' part: if that is over half of a push, the next ones follow soon and reach further.
 //
 // Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
 // to another yields once: it goes down to half, and waits some seconds before it pushes again. If no other lane takes
@@ -207,8 +206,7 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	p.hold(now, lasts)
 }
 
-// acceptedUntil is the units accepted in the second before a refusal. Units at the very beginning of that second still
-// count.
+// acceptedUntil is the units accepted in the second before a refusal. Units at the second's beginning still count.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
 	return p.recent.between(refused.Add(-second-blur), refused)

@@ -58,8 +58,7 @@ func (s *Shared) Sent(now time.Time, units float64) {
 // Silent notes that a sent batch is no longer in flight although it has no answer. A later answer must not be reported.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes the answer to each batch that is not silent: units sent, units not refused by this rate, and the
-// times.
+// Answered takes the answer to a batch that is not silent: units sent, units not refused by this rate, and times.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -126,8 +125,7 @@ func (s *Shared) Most() float64 {
 	return max(1, s.p.rate*sharedBatch)
 }
 
-// sharedBatch is the largest batch, in seconds of the rate. A common limit of several lanes is judged over very short
-// times.
+// sharedBatch is the largest batch, in seconds of the rate. A common limit of several lanes applies to the instant.
 const sharedBatch = 0.02
 
 // Limits reports whether batches have been held back lately.

@@ -26,8 +26,7 @@ var (
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load of tsbench spread. Its partitions accept 1,000 units per second, 50 ms away, so a busy machine
-// matters little.
+// wireScene is a load of tsbench spread. Partitions of 1,000 units/s, 50 ms away: a busy machine matters little.
 type wireScene struct {
 	kind  string
 	table float64 // units a second of the whole table; 0 means no limit
@@ -258,8 +257,7 @@ func TestLanesTakeShareOfEndedLanes(t *testing.T) {
 	}
 }
 
-// possible returns the units that a limit could accept, and answer, from start to end, including a full bucket's
-// content.
+// possible returns the units that a limit could accept, and answer, from start to end, with a full bucket's content.
 func possible(o limiter.Options, start, end time.Time) (units float64) {
 	steps := append([]limiter.Step{{Factor: 1}}, o.Steps...)
 	begins := func(step int) time.Time {

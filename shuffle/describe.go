@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is a part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait. Nil Keys
-// means all keys.
+// Part is part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait. Nil means all.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange

@@ -60,8 +60,7 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane to read rows back for: one with less than half of its share in memory, or an empty one even
-// beyond the budget.
+// nextRead reads back rows of a lane with less than half of its share in memory, even beyond the budget if it is empty.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -83,8 +82,7 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite spills rows of the lane with the most memory beyond its share if another lane is short of rows; otherwise
-// reading waits.
+// nextWrite spills from the lane with the most memory beyond its share if another is short of rows; else reading waits.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil

@@ -244,8 +244,7 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 }
 
 // join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a shared
-// frame must be queued once, after all items before it in each queue. All queues have their shared frames in the same
-// order.
+// frame must be queued once, after all items before it in each queue. All queues have shared frames in the same order.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

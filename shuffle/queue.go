@@ -91,8 +91,7 @@ func (l *Queue) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows is the number of rows in the lane, in memory and on disk. A frame from before a recut may include another
-// lane's.
+// Rows counts the rows in the lane, in memory and on disk. A frame from before a recut may have another lane's.
 func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {

@@ -148,9 +148,8 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells without one, in a table that keeps several versions. With the service's own
-// time, an update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps
-// it.
+// Stamps makes the timestamps of cells without one, in a table that keeps several versions. With the service's time, an
+// update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
 //
 // A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or
 // deleted before the row was sent. Cells already in the table would hide a lower one.
@@ -207,8 +206,7 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without claims
-// is new.
+// annotateUnchanged moves a row's claims on the stored row from its cells to its condition. A row without any is new.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

@@ -328,8 +328,7 @@ func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 	}
 }
 
-// The rows of a request are annotated, so all its lengths must match the bytes sent and the SDK must read it as
-// intended.
+// The rows of a request are annotated, so its lengths must match the bytes sent, and the SDK must read it as intended.
 func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)

@@ -143,8 +143,7 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack reads back a row that an earlier attempt may have written. The outcome is Written if it was; else otherwise
-// adjusts o.
+// readBack reads back a row that may have been written. The outcome is Written, or o as changed by otherwise.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error),
 	otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}

@@ -16,8 +16,7 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// Lengths precede messages: those of rows are known since encoding, and the rest is computed without reading a row's
-// bytes.
+// Lengths precede messages: those of rows are known since encoding, the rest is computed without reading a row's bytes.
 const (
 	tagTable        = 1<<3 | 2
 	tagAtomic       = 3 << 3
@@ -75,8 +74,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 means existence
-// alone.
+// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is existence alone.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

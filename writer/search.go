@@ -9,15 +9,13 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is the number of rows on the first page of a search: the row is usually the newest of its key, or missing.
-// Pages grow.
+// firstPage is the rows of a search's first page: the row is usually the newest of its key, or missing. Pages grow.
 const firstPage = 8
 
 // maxPage limits the rows of an answer.
 const maxPage = 5000
 
-// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others date
-// cells.
+// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others cells.
 const clockSpread = 10_000 // milliseconds
 
 // marked is a row with a mark, found by a search.

@@ -21,8 +21,7 @@ type Size struct {
 // A single refusal may be a stray page unrelated to the size.
 const refusalsToBelieve = 3
 
-// Cut connections say less than a refusal: several are needed to blame the size, and no gateway has a limit below
-// leastCut.
+// Cut connections say less than a refusal: it takes several to blame the size, and no limit is below leastCut.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10
@@ -50,8 +49,7 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a single row, and reports whether to believe it: refusals are repeated, and
-// no body of that size has passed.
+// refusedAlone notes that a gateway refused a single row, and reports whether to believe that, after repetition.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

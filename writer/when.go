@@ -16,8 +16,7 @@ import (
 // tagColumnCondition opens the column condition of a row's condition.
 const tagColumnCondition = 2<<3 | 2
 
-// annotateWhen gives each row its column condition, at every attempt, so that a late attempt does not overwrite newer
-// data either.
+// annotateWhen gives each row its column condition at every attempt, so that a late one does not overwrite newer data.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
@@ -59,8 +58,7 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet decides about a row whose condition is not met. An unanswered attempt may be the reason: then the table has the
-// row.
+// unmet decides about a row whose condition is not met. An unanswered attempt may be why: then the table has the row.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -69,8 +67,7 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as its write would leave it: its newest versions, or for a put exactly
-// its cells.
+// stands reports whether the table has the row as its write would leave it: its newest versions, or all of a put.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

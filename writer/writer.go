@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Sender sends each request once. appendBody appends to a buffer of the sender; the answer is valid until the next
-// call.
+// Sender sends each request once. appendBody appends to the sender's buffer; the answer is valid until the next call.
 type Sender interface {
 	Post(operation string, appendBody func(dst []byte) []byte) (answer []byte, err error)
 }
@@ -65,9 +64,8 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 // SetTable sets the table of the next calls' rows.
 func (w *Writer) SetTable(name string) { w.table = name }
 
-// Write sends the rows and sets outcomes[i] for rows[i]; all three slices have the same length. repeated[i] says that
-// an earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its
-// timestamp.
+// Write sends the rows and sets outcomes[i] for rows[i]; the slices have equal lengths. repeated[i] says that an
+// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
 //
 // An error means that the run cannot continue (keys, permissions, a missing table, a stop); outcomes are set.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {

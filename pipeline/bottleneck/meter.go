@@ -74,8 +74,7 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
-// Before adds the time in which the load waited for inputs before the first Note, and its CPU seconds, unless shorter
-// than a window.
+// Before adds the time for which the load waited for inputs before the first Note, and its CPU seconds, unless short.
 func (m *Meter) Before(from, to time.Time, used float64) {
 	passed := to.Sub(from)
 	if passed < window {

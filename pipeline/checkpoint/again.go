@@ -46,8 +46,7 @@ func (s *State) FirstOpens() map[int]int64 {
 }
 
 // ReadAgain makes the snapshot the base of an attempt that reads live sources. Records read again may have changed and
-// get new numbers, above all earlier ones. The attempt reads from each source's Start, before which all records are
-// final.
+// get new numbers, above all earlier ones. The attempt reads from each source's Start, before which all are final.
 //
 // It returns how many counted records are read again, including unfinished ones. Numbers given to records after the
 // snapshot may be used again, because the run's files are cut back to the snapshot.

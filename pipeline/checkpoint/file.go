@@ -18,8 +18,7 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write writes a snapshot. It keeps the last one as the previous one, which Read takes after a crash between the
-// renames.
+// Write writes a snapshot. It keeps the last one as the previous one, for Read after a crash between the renames.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {

@@ -100,8 +100,7 @@ func readJob(dir, holds string) (*Job, error) {
 // DivisionFile is the file of a run folder with the division of the input into parts, in the form of its source.Origin.
 const DivisionFile = "division.bin"
 
-// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. A nil division is
-// not kept.
+// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. Nil is not kept.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""
@@ -140,16 +139,14 @@ func sumOf(division []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more inputs are
-// read out of order, a file with the other name replaces it. The job has the sum of the valid one, which survives a
-// kill.
+// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
+// order, a file with the other name replaces it. The job has the sum of the valid one, which survives a kill.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"
 )
 
-// orderDetail makes versions that do not know the file refuse to resume the run, because they would read in another
-// order.
+// orderDetail makes versions that do not know the file refuse to resume the run, as they would read in another order.
 var orderDetail = progress.Fact{Name: "the order of reading", Value: "by a schedule"}
 
 // KeepOrder writes the reading order to the run folder, and then the job with its sum.

@@ -18,8 +18,7 @@ type Snapshot struct {
 	State
 }
 
-// About is the part of a snapshot besides the final records. Its fields are those of the JSON at the beginning of the
-// file.
+// About is the part of a snapshot besides the final records. Its fields are those of the JSON at the file's beginning.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
@@ -32,12 +31,10 @@ type About struct {
 	Settle time.Duration `json:"settle"`
 	// Uptime is Time by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is how long after Time a request may still be applied to a key with no row out. Nothing may be sent until
-	// then.
+	// HoldFor is how long after Time a request may still be applied to a key with no row out. Nothing may be sent before.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
-	// Tables holds each table's creation time, in µs of the service's clock: a later table of the same name lacks the
-	// rows.
+	// Tables holds each table's creation time, in µs of the service's clock: a later table of that name lacks the rows.
 	Tables map[string]int64 `json:"tables,omitempty"`
 
 	Counters map[string]int64 `json:"counters"`
@@ -96,8 +93,7 @@ type Chain struct {
 }
 
 // A file is magic, version, a zstd frame's length and CRC-32C, and the frame: the length of About's JSON, the JSON and
-// the sets. Numbers are varints, positions are stored as distances, and keys as the length of the prefix shared with
-// the previous key and the rest.
+// the sets. Numbers are varints, positions distances, and keys the length shared with the previous key and the rest.
 const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1

@@ -77,8 +77,7 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// Complete reports whether a source read in order has ended and is final. If sources are read in turn, a source has
-// ended when a later one has records.
+// Complete reports whether a source read in order has ended and is final. It has ended once a later one has records.
 func (s *State) Complete(source int, ordered bool) bool {
 	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
@@ -179,9 +178,8 @@ func join(pieces []Piece) []Piece {
 	})
 }
 
-// Continue turns an attempt's pieces into the job's. base is its first state, again what it has read. Records waiting
-// in base wait until they are read again; final ones remain final. Allowances of base remain valid, because their rows
-// may still be applied.
+// Continue turns an attempt's pieces into the job's. base is its first state, again its records. Those waiting in base
+// wait until read again; final ones remain final. Allowances of base remain valid: their rows may still be applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

@@ -206,8 +206,7 @@ func TestSourceIsCompleteOnceLaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated returns the snapshot of a job of 100,000,000 rows: every tenth lane is slow and spilled, and 256 workers
-// have full requests.
+// simulated returns a job of 100,000,000 rows: every tenth lane is slow and spilled, and 256 workers are busy.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows},

@@ -2,8 +2,7 @@ package checkpoint
 
 import "time"
 
-// Uptime is a moment by a clock that counts from the machine's boot, because wall clocks of two processes cannot be
-// compared.
+// Uptime is a moment by a clock that counts from boot, as wall clocks of two processes cannot be compared.
 type Uptime struct {
 	Boot string        `json:"boot,omitempty"` // identifies machine and boot; empty means unknown
 	Up   time.Duration `json:"up,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads how long the machine has been up, including sleep, with its boot and time namespace. No one sets
-// this clock.
+// readUptime reads the machine's time since boot, with sleep, and its boot and time namespace. No one can set it.
 func readUptime() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

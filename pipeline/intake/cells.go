@@ -41,8 +41,7 @@ type renamed struct {
 	record int    // the record in which it was
 }
 
-// become notes that a record has a column that is written as n. A second one is refused, as its cells would become
-// versions.
+// become notes that a record has a column that is written as n. A second is refused: its cells would become versions.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {

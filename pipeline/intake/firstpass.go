@@ -206,8 +206,7 @@ func (c *collector) add(s readorder.Section) bool {
 }
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order. If most share keys, the
-// input is already shuffled or nothing can move. Short sections do not count: their few keys seldom overlap with
-// others.
+// input is already shuffled or nothing can move. Short sections do not count: their few keys seldom overlap.
 func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
 
 // moved returns the share of sections, except short ones, that a schedule moves.
@@ -235,8 +234,7 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf is the average number of rows in a section of a small input and of this one, and whether all have the same
-// length.
+// rowsOf is the average number of rows in a section of a small input and of this one, and whether all have one length.
 type rowsOf struct {
 	small, these int
 	even         bool

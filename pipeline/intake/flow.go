@@ -32,8 +32,7 @@ type Flow struct {
 	followed   []*readorder.Schedule // schedules to be kept
 	stays      bool                  // reading stays in order: scheduling the rest is useless
 
-	// Lends hands over a part's rows, if there is one lane, in the memory where they were made; they are valid until
-	// Arrived.
+	// Lends hands over a part's rows, if there is one lane, in the memory where they were made, valid until Arrived.
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
@@ -78,8 +77,7 @@ func (f *Flow) Splits() <-chan Handed { return f.splits }
 // ErrEnough, returned by the function passed to Each, ends Each without an error.
 var ErrEnough = errors.New("enough was read")
 
-// Each calls each with every split in source order, for that many records (below 0, for all), and returns the
-// shortfall.
+// Each calls each with every split in source order, for some records (below 0, all), and returns the shortfall.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil
@@ -117,8 +115,7 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 	return left, context.Cause(ctx)
 }
 
-// Recut takes a new partition map for rows divided from now on; rows in progress may still arrive under the previous
-// one.
+// Recut takes a new partition map for rows divided from now on; rows in progress may arrive under the previous one.
 func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
 // Run reads everything and then closes Splits; if ctx ends first, it returns nil and leaves Splits open.

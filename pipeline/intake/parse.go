@@ -283,8 +283,7 @@ func (m *partMaker) setAside() {
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands over the part's rows in their blocks, because it began with one lane. Its last block is copied if
-// mostly empty.
+// together hands over the part's rows in their blocks, as it has one lane. Its last block is copied if mostly empty.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under

@@ -12,8 +12,7 @@ import (
 )
 
 // The rows of a split can be many times as long as its text or pages: a record of a thousand short cells, a dictionary
-// entry that all rows have. A split is handed over in parts, each of which is complete when it has the size of a usual
-// split.
+// entry that all rows have. A split is handed over in parts, each complete when it has the size of a usual split.
 
 // rejectBytes is roughly the memory of a rejected record without its text.
 const rejectBytes = 512

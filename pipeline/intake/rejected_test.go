@@ -105,8 +105,7 @@ func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	return fmt.Sprintf("%v %d %x %q", values[0].Type, values[0].Int, math.Float64bits(values[0].Double), values[0].Bytes)
 }
 
-// TestKeptRecordLoadsAsSameCells reads kept lines of random records, which may have been rejected because of another
-// column.
+// TestKeptRecordLoadsAsSameCells reads kept lines of random records, perhaps rejected because of another column.
 func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parsers := map[bool]*jsonl.Parser{}

@@ -119,8 +119,7 @@ func (v *values) appendKeyFields(dst []byte) []byte {
 	return dst
 }
 
-// stamps returns the cells' timestamps by column for the encoder. A computed cell has the row's version, or the
-// server's time.
+// stamps returns the cells' timestamps by column. A computed cell has the row's version or the server's time.
 func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	fields, why := v.converter.Stamps(rec)
 	if why != nil || fields == nil || v.makers == nil {

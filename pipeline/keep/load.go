@@ -59,8 +59,7 @@ type Invocation struct {
 // Checkpoint configures how checkpoints of a load are kept.
 type Checkpoint struct {
 	Every time.Duration // interval; 0 means a second
-	// Sync syncs acknowledged rows before a checkpoint calls them final, for a service that does not sync them itself. May
-	// be nil.
+	// Sync syncs acknowledged rows before a checkpoint calls them final, if the service does not sync them. May be nil.
 	Sync func() error
 	// Keep keeps the checkpoint of a finished load that has follow-up work: if its process is killed then, running it
 	// again does not start the load again. After the work the caller calls Report.RemoveCheckpoint.
@@ -84,14 +83,12 @@ type Known interface {
 	plan.Selection
 	// Once reports whether known inputs are left out; if not, nothing else is called.
 	Once() bool
-	// Begin is called before an attempt's first row: the chosen inputs will be loaded into the table with that creation
-	// time.
+	// Begin is called before an attempt's first row: the chosen inputs go to the table with that creation time.
 	Begin(ctx context.Context, created int64, run string) error
 	// Blocks returns what was learned about the inputs since the last call, for Restore of a later attempt.
 	Blocks() []byte
 	Restore(blocks []byte) error
-	// Loaded is called when the load has finished, before its checkpoint is removed. bad are the inputs that were set
-	// aside.
+	// Loaded is called when the load is done, before its checkpoint is removed. bad are the inputs that were set aside.
 	Loaded(ctx context.Context, bad []BadInput) error
 	// NothingNew is called instead of these when nothing was chosen, or only bad inputs.
 	NothingNew(ctx context.Context, bad []BadInput) error

@@ -77,8 +77,7 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every second one is
-// forgotten.
+// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every other one goes.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
@@ -221,8 +220,7 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 // Unread returns the number of the previous attempt's unfinished records not read again yet.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole means that all input
-// was read.
+// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
 	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
@@ -248,8 +246,7 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 // DescribeSources adds where to begin each source, and the known parts of streams. It forgets unneeded starts.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
-		// One source has the first unfinished record: earlier sources are not read again, later ones are read from the
-		// beginning.
+		// One source has the first unfinished record: earlier ones are not read again, later ones are read from the start.
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {

@@ -143,9 +143,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	return o, nil
 }
 
-// settle determines until when requests of the previous attempt may be applied. That attempt sent nothing later than
-// keptFor after its last checkpoint, at least ago old, nor after it ended. An unanswered request may be applied for
-// settle.
+// settle determines until when requests of the previous attempt may be applied. It sent nothing later than keptFor
+// after its last checkpoint, at least ago old, nor after it ended. Unanswered requests may be applied for settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
 	settle = max(settle, s.Settle)

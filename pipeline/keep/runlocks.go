@@ -19,9 +19,8 @@ import (
 // locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
-// claim takes the locks under which a run is looked for and created: that of the named run folder, or else of the load
-// in this working folder, and that of the load in all working folders. Loads of two streams into their own run folders
-// do not exclude each other.
+// claim takes the locks under which a run is looked for and created: the named run folder's or else the load's here,
+// and the load's in all working folders. Loads of two streams into their own run folders do not exclude each other.
 func (o *Point) claim() (err error) {
 	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, IsStream)

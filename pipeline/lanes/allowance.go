@@ -46,8 +46,7 @@ func (a *allowance) spend() (low bool) {
 }
 
 // inherit guesses how many rows a new lane will send from the lanes it takes keys from, shared by parts lanes. If order
-// is kept, it sends none until a checkpoint knows it, because the last checkpoint allows only the old lane's first
-// rows.
+// is kept, it sends none until a checkpoint knows it, as the last one allows only the old lane's first rows.
 func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	if !ordered {
 		a.left = math.MaxInt64

@@ -27,8 +27,7 @@ type ceilings struct {
 const (
 	// ceilingBurst is how much unused time a load may catch up on.
 	ceilingBurst = 20 * time.Millisecond
-	// A batch holds at most what a ceiling lets through in this time; otherwise rows would leave in bursts under a low
-	// one.
+	// A batch holds at most what a ceiling lets through in this time; otherwise rows would leave in bursts.
 	ceilingBatch = 0.02 // seconds
 )
 
@@ -58,8 +57,7 @@ func (c *ceilings) shared(now time.Time) bool {
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates returns the ceilings in rows, units and bytes per second, 0 for none: the lower of the load's own and the
-// shared ones.
+// rates returns the ceilings in rows, units and bytes per second, 0 for none: the lower of own and shared ones.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())

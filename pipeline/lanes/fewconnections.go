@@ -20,9 +20,8 @@ type observed struct {
 	few       bool      // connections were few at the last choice of a lane
 }
 
-// fewConnections reports whether latency is long and lanes mostly wait for a connection. Then each lane gets few
-// answers and learns its rate slowly, and only large requests fill a connection. As they are few, they overload no
-// partition.
+// fewConnections reports whether latency is long and lanes mostly wait for a connection. Each then gets few answers and
+// learns its rate slowly, and only large requests fill a connection. Being few, they overload no partition.
 func (s *Set) fewConnections() bool {
 	return s.ceilings.window.Way() >= longWay && s.ceilings.room() <= s.Sending()/2
 }

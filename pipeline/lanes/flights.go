@@ -39,8 +39,7 @@ type Result struct {
 }
 
 // flights are the requests in flight, at most one for each worker, and their memory. They belong to the dispatcher's
-// goroutine; the workers receive from out and send to back, which both hold all flights. A worker that receives nil
-// ends.
+// goroutine; workers receive from out and send to back, which both hold all flights. A worker that receives nil ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result

@@ -122,8 +122,7 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 		turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child returns the lane of a partition split from this one's, or with most of its keys. It inherits this lane's
-// knowledge.
+// child returns the lane of a partition split from this one's, or with most of its keys. It inherits its knowledge.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -139,8 +138,7 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over the time for which the former lanes accepted no row, so that changes of the map do not extend
-// patience.
+// takeOver takes over the former lanes' time without an accepted row, as changes of the map must not extend patience.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -235,8 +233,7 @@ func (l *lane) stalled(now time.Time) bool {
 // leastTries is the number of refusals that a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious returns the number of rows to send at a time; it is small if whole requests fail repeatedly, as one row may
-// be the cause.
+// cautious returns the number of rows to send at a time; few if whole requests fail, as one row may be the cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }

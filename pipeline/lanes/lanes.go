@@ -295,8 +295,7 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 }
 
 // fewKeys reports whether a batch that leaves now is small only because keys have rows in flight: when those land, as
-// many rows follow. If rows were sent as soon as others land, rows of repeated keys would remain apart, a few in each
-// request.
+// many rows follow. If sent as they land, rows of repeated keys would remain apart, a few in each request.
 func (l *lane) fewKeys(ready, fresh, most int) bool {
 	rows := ready + min(fresh, l.away.fresh)
 	return 2*rows < min(most, rows+l.away.rows)

@@ -37,8 +37,7 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. As a bucket's burst may exceed the rate, the last second's traffic also
-// counts.
+// sharedRate is a rate that loads share. A bucket's burst may exceed the rate, so the last second's traffic counts.
 type sharedRate struct {
 	*ratelimit.Bucket             // nil without a limit
 	times             []time.Time // of the last second's batches; sent has their amounts
@@ -89,15 +88,13 @@ type share struct {
 }
 
 const (
-	// For this long, a load that was refused a request has priority over loads with more requests, unless it has got one
-	// since.
+	// For this long, a load that was refused a request precedes loads with more requests, unless it has got one since.
 	refusedLately = 100 * time.Millisecond
 	// askAgain is the interval at which an unwoken load asks again.
 	askAgain = 50 * time.Millisecond
 )
 
-// begin returns the time until the load may send a batch. If that is 0, other loads wait until sent or end: the room is
-// reserved.
+// begin returns the time until the load may send a batch. If 0, others wait until sent or end: the room is reserved.
 func (s *share) begin(now time.Time) time.Duration {
 	if s == nil {
 		return 0

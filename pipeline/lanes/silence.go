@@ -10,8 +10,7 @@ import (
 // A service that accepts requests without answering would hold every worker until the time-out, long after it has
 // recovered. So a request that is silent for much longer than usual no longer counts as in flight, and another worker
 // takes its place. It keeps its rows until it is answered or times out, so that none is sent twice or overtaken. A lane
-// without an answer since is probed with single rows. Such lanes are probed one at a time; if no lane gets answers, all
-// are probed.
+// without an answer since is probed with single rows, one lane at a time; if no lane gets answers, all are.
 
 const (
 	silentFor   = 2 * time.Second // minimum silence of a request

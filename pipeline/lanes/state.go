@@ -60,8 +60,7 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns the queued rows of the lanes. If ordered, rows of a key wait from the first one up to end, the place
-// of reading.
+// Waiting returns the lanes' queued rows. If ordered, rows of a key wait from the first up to end, where reading is.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

@@ -37,8 +37,7 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. Which of the two rates a lane waits for means nothing: its own barely exceeds its
-// share of the table's.
+// look notes which tables limit. Which rate a lane waits for means nothing: its own barely exceeds its table share.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))
@@ -53,8 +52,7 @@ func (r *tableRate) note(on, trying, held bool) {
 	r.limits = r.found && held
 }
 
-// word returns the limit of a lane that waits for its table's rate. Until a trial has confirmed that rate, it is the
-// partition.
+// word returns the limit of a lane that waits for its table's rate. Until a trial confirms that, it is the partition.
 func (r *tableRate) word() bottleneck.Word {
 	if r.found {
 		return bottleneck.Table

@@ -200,8 +200,7 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys returns the partition keys with too many final rows for the number of lanes. For a whole input fewer rows
-// suffice.
+// HotKeys returns the partition keys with too many final rows for the number of lanes. Whole inputs need fewer.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

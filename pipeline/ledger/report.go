@@ -89,8 +89,7 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none
-	// may.
+	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // the first attempt
@@ -198,8 +197,7 @@ type ReportMachine struct {
 	AllocatedBytes uint64  `json:"allocated_bytes"` // bytes of these allocations
 }
 
-// OverLimit reports whether too many rows were rejected in all attempts together, so that repetition cannot defeat the
-// limit.
+// OverLimit reports whether all attempts together rejected too many rows, so that repetition cannot defeat the limit.
 func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }

@@ -24,9 +24,8 @@ import (
 // its former timestamp, so that it leaves one version, and every other row a newer one.
 //
 // Timestamps are written below the run folder before their request leaves. Each checkpoint begins a file with the rows
-// then in flight or retry, so rows that it cannot distinguish from unsent ones are in its file or in later ones. Files
-// are not synced per request: a killed process loses none, but after a machine's crash a row may get a second equal
-// version.
+// then in flight or retry, so rows that it cannot tell from unsent ones are in its file or later ones. Files are not
+// synced per request: a killed process loses none, but after a machine's crash a row may get a second equal version.
 //
 // A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they
 // write with their first timestamps. So its key is in the files of checkpoints that know the row as final.
@@ -231,8 +230,7 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: it was never sent, or is
-// lost.
+// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: never sent, or lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

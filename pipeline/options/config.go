@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config returns the load that a request describes. The caller adds the table's place, the observers and how it
-// resumes.
+// Config returns the load that a request describes. The caller adds the table's place, observers and resuming.
 func Config(asked *Request) (cfg pipeline.Config, err error) {
 	r, err := asked.withDefaults()
 	if err != nil {

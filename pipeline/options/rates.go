@@ -49,8 +49,7 @@ func defaultMemory(machine int64) int64 {
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
 }
 
-// sizeUnits are the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is a power of
-// ten.
+// sizeUnits are the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is of ten.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,

@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/reader/csv"
 )
 
-// Read parses how inputs are read. The caller adds a function for files that are not data, and the keys of an object
-// store.
+// Read parses how inputs are read. The caller adds a function for files without data, and keys of an object store.
 func Read(r *Request) (to plan.Read, err error) {
 	for _, parse := range []func(*Request, *plan.Read) error{parseHeader, parseDialect, parseValues} {
 		if err := parse(r, &to); err != nil {
@@ -166,8 +165,7 @@ func Same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// LocksDir returns the folder of the user's load locks on this machine, used from any working folder; "" if there is
-// none.
+// LocksDir returns the folder of the user's load locks on this machine, used from any working folder; "" if none.
 func LocksDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

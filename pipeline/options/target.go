@@ -21,8 +21,7 @@ type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
 
-	// The access key, with SecurityToken if it is temporary. "" uses the environment or, failing that, the official
-	// provider chain.
+	// The access key, with SecurityToken if it is temporary. "" uses the environment, then the official provider chain.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`

@@ -105,8 +105,7 @@ func dispute(name string, t table.Type, few convert.Minority) Decision {
 	return d
 }
 
-// numbers returns the decision on a column of numbers with trailing zeros or decimal points, which its type keeps or
-// drops.
+// numbers returns the decision on a column of numbers with trailing zeros or points, which its type keeps or drops.
 func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decision, ok bool) {
 	example, ok := in.Numbers(at)
 	d = Decision{What: "column " + name, As: t.String()}

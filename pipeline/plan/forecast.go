@@ -68,8 +68,7 @@ type looked struct {
 	whole          bool // the sample was the whole source
 }
 
-// The bytes of compressed text to decompress for an estimate of the ratio: of all inputs together, and at least of
-// each.
+// The bytes of compressed text to decompress for an estimate of the ratio: of all inputs, and at least of each.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
@@ -154,8 +153,7 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of unopened inputs: as stated by local files if all opened ones state theirs, otherwise by the
-// rows per byte of the opened ones.
+// addLeft adds the rows of unopened inputs: as local files state if all opened ones do, else by the others' ratio.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -192,8 +190,7 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources. whole means that a record is certainly
-// complete.
+// Look calls each with a few thousand records from all over the sampled sources. whole: it is certainly complete.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -210,8 +207,7 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses requests that --mode increment cannot carry out exactly once. at is the auto-increment column of
-// the key, or 0.
+// settleCounts refuses what --mode increment cannot do exactly once. at is the auto-increment column of the key, or 0.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "

@@ -107,8 +107,7 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or the
-// type inferred at position at.
+// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at's.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {

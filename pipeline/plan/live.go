@@ -82,9 +82,9 @@ func (p *planner) settleKeys() error {
 	return nil
 }
 
-// checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key: if the rest
-// changed before a second reading, the row would be in the table twice. It also refuses loads in which timestamps set
-// here would leave two versions.
+// checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key, as the row
+// would be in the table twice if the rest changed before a second reading. It refuses timestamps that leave two
+// versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+

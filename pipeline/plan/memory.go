@@ -5,10 +5,9 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// Shares divides the memory of the process. Each class must be able to continue regardless of the memory held by the
-// classes after it: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk,
-// lanes, and data read ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their
-// requests.
+// Shares divides the memory of the process. Each class must be able to continue whatever the classes after it hold:
+// requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes, and data read
+// ahead. Rows in flight and to be retried count with their lanes, in blocks; InFlight is for their requests.
 type Shares struct {
 	Lanes     int64 // blocks: queued, in flight, to be retried, read back
 	ReadAhead int64 // splits and blocks before the queues
@@ -57,8 +56,7 @@ func (s Shares) Sections() int { return int(min(maxSections, s.ReadAhead/8)) }
 
 const maxSections = 16 << 20
 
-// BlockLimit returns the maximum size of a lane's blocks in bytes: many fit in its share, which is half of the memory
-// for all lanes.
+// BlockLimit returns the maximum size of a lane's blocks in bytes: many fit in its share, half of the lanes' memory.
 func (s Shares) BlockLimit(lanes int) int {
 	return int(min(max(s.Lanes/16/int64(lanes), 16<<10), 1<<20))
 }

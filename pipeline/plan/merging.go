@@ -24,8 +24,7 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys returns the error after all rows were read: rows of the of rows share a key with another row. keys are
-// examples.
+// SameKeys returns the error after all rows were read: rows of the of rows share a key with another. keys are examples.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {

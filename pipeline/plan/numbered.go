@@ -77,8 +77,7 @@ func (p *planner) hasOldKey() bool {
 	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
 }
 
-// OldKey returns the names of the key columns of the rows' former table, if the service makes a new key; nil if they
-// have none.
+// OldKey returns the key columns of the rows' former table, if the service makes a new key; nil if there are none.
 func (p *Plan) OldKey() (names []string) {
 	if p.Schema.Numbered == 0 || !p.Wide {
 		return nil

@@ -17,8 +17,7 @@ const (
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or returns false if it does not count. whole means that the record is certainly
-// complete.
+// taker takes a record of a sample, or returns false if it does not count. whole: it is certainly complete.
 type taker func(rec *record.Record, whole bool) bool
 
 // placesOf returns the number of sampled places of a source.

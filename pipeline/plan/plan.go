@@ -119,8 +119,7 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. The caller closes
-// the plan.
+// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. Close the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin,
 		measures: map[string]map[string]tally{}}
@@ -467,8 +466,7 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack columns that a row may
-// lack.
+// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack what a row may lack.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {

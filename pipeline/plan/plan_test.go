@@ -33,8 +33,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// ask returns a request to load the inputs into a new table t with the string key id, in a store that does not exist
-// yet.
+// ask returns a request to load inputs into a new table t with the string key id, in a store that does not exist yet.
 func ask(inputs ...string) *Request {
 	return &Request{
 		Inputs: inputs, Memory: 1 << 30,

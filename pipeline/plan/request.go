@@ -104,13 +104,11 @@ type Read struct {
 	reader.Options                 // except Stream
 	Convert        convert.Options // without Decode, which each source has
 	Find           input.Options   // how arguments are interpreted, except Stdin
-	// Sources is the origin of rows if they do not come from files, and Request.Inputs then only name the sources; nil
-	// opens Request.Inputs.
+	// Sources is the origin of rows if they do not come from files, which Request.Inputs then name; nil opens the Inputs.
 	Sources source.Origin
 	// Archived means that a live source stands for an archive of it, which will be loaded in its place.
 	Archived bool
-	// Merges means that a live source is merged into the table with --mode update: cells that the source has lost are
-	// kept.
+	// Merges means that a live source is merged into the table with --mode update: cells lost in the source are kept.
 	Merges bool
 	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if inexact.
 	Look    func(context.Context) error

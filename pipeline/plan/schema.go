@@ -170,8 +170,7 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes returns the secondary indexes of the table or tables. Each row costs at least a write and a read unit in
-// each.
+// Indexes returns the secondary indexes of all tables. Each row costs at least a write and a read unit per index.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

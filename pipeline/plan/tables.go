@@ -385,8 +385,7 @@ func policyText(p *lifecycle.Policy) string {
 	return text
 }
 
-// matches reports whether a name may be that of one of the tables. Before a row only the text around the expressions is
-// known.
+// matches reports whether a table may have the name. Before a row only the text around the expressions is known.
 func (t *Tables) matches(name string) bool {
 	if t.period != nil {
 		_, ok := t.period.Period(name)

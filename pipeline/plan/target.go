@@ -82,8 +82,7 @@ func KeyTexts(key []table.KeyColumn) (texts []string) {
 func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
 // MakeTable creates the table of a plan that says Create and returns its description. Another process's table is
-// accepted (made is false) if it has the same key and versions. refused tells why the service refused the plan's
-// Bounds.
+// accepted (made is false) if it has the same key and versions. refused is why the service refused Bounds.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
@@ -112,8 +111,7 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	return t, made, refused, nil
 }
 
-// Table returns the load's table as the service described it before the load, nil if it is missing or there are
-// several.
+// Table returns the load's table as the service described it before the load, nil if missing or if there are several.
 func (p *Plan) Table() *client.Table {
 	if p.Tables != nil {
 		return nil

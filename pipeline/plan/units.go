@@ -48,8 +48,7 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 type use struct{ unit, by string }
 
 // settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or
-// in a part of its values, because readers of the table could not distinguish them. Otherwise it sets the column's
-// unit.
+// in a part of its values, as readers of the table could not distinguish them. Otherwise it sets the column's unit.
 func (p *planner) settleUnit(i int) error {
 	col := &p.plan.Fields[i]
 	last := func(path string) use {
@@ -90,8 +89,7 @@ func (p *planner) settleUnit(i int) error {
 	return nil
 }
 
-// kept returns the part of a measure that values do not show, as in JSON. In a key, different texts would be different
-// rows.
+// kept returns the part of a measure that values do not show, as in JSON. In a key, other texts would be other rows.
 func (p *planner) kept(i int, path, measure string) string {
 	col := &p.plan.Fields[i]
 	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")

@@ -61,8 +61,7 @@ func (p *planner) checkWhen() error {
 	return nil
 }
 
-// Lacks returns why a row cannot be compared for Request.When, or nil. has reports whether the row has a value in a
-// column.
+// Lacks returns why a row cannot be compared for Request.When, or nil. has reports whether it has a value in a column.
 func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
 	for _, name := range p.whenNew {
 		if !has(name) {

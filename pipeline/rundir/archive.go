@@ -17,9 +17,8 @@ import (
 // ArchiveFile lists the files of archived rows that a run has made.
 const ArchiveFile = "archived.jsonl"
 
-// Archive keeps rows that are too old to be loaded: for each table, in a file in a folder chosen by the user. Each run
-// makes its own files and first lists them in the run folder; other files are foreign. It is not safe for concurrent
-// use.
+// Archive keeps rows that are too old to be loaded: for each table, in a file in a folder of the user. Each run makes
+// its own files and first lists them in the run folder; other files are foreign. It is not safe for concurrent use.
 type Archive struct {
 	run     string
 	headers []Header

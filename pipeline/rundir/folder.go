@@ -85,8 +85,7 @@ type Header struct {
 	Text []byte // unchanged, with its line end; may be empty
 	Dir  string // below the run folder, of partition folders; empty means the run folder itself
 	Kind string // extension of the file: ".csv" (also if empty) or ".ndjson"
-	// End ends a record. Ended reports whether a record has its end, which the last one of an input may lack. "" and nil
-	// mean LF.
+	// End ends a record. Ended reports whether a record has its end, which an input's last may lack. "" and nil mean LF.
 	End   string
 	Ended func(record []byte) bool
 }

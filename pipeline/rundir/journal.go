@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. It is not safe for concurrent
-// use.
+// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. Not safe for concurrent use.
 type Journal struct {
 	path   string
 	file   *os.File
@@ -24,8 +23,7 @@ type Journal struct {
 	lock   *flock.Flock // of OpenExclusive
 }
 
-// OpenJournal opens or creates the file, cut to its first keep bytes, which must exist. check examines it before the
-// cut.
+// OpenJournal opens or creates the file, cut to its first keep bytes, which must exist. check examines it before that.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -53,8 +51,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes no other
-// process.
+// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes none.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -71,8 +68,7 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf returns the file whose lock is the journal's: the journal, or on Windows another file, as a lock blocks writes
-// there.
+// lockOf returns the file whose lock is the journal's: itself, or another one on Windows, where a lock blocks writes.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")

@@ -126,8 +126,7 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder that is created if missing. Release removes the folders created, if empty,
-// unless Keep was called.
+// TakePassing is TakeLock for a folder created if missing. Release then removes it if empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -288,8 +287,7 @@ func isStill(f *flock.Flock) bool {
 }
 
 // removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, it does so under
-// the lock: a process that has opened the file meanwhile finds its name gone. Windows does not remove a file that is
-// open elsewhere.
+// the lock: a process that opens the file meanwhile finds its name gone. Windows cannot remove an open file.
 func removeAndUnlock(f *flock.Flock, names ...string) error {
 	var err error
 	if runtime.GOOS == "windows" {

@@ -15,8 +15,7 @@ import (
 // holderSuffix ends the name of a file that stands for a lock if the file system has none: its creator holds the lock.
 const holderSuffix = ".holder"
 
-// holdFile creates the file, or returns an error that names its creator. It replaces the file of an ended local
-// process, but not that of another machine.
+// holdFile creates the file, or returns a *HeldError. It replaces the file of an ended local process.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

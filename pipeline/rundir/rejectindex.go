@@ -35,8 +35,7 @@ const entryBytes = 24
 // maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records rejected from now on, by source ordinals. If j is nil, open is called at the
-// first one.
+// Index keeps a journal of all records rejected from now on, by source ordinals. A nil j is opened at the first.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }

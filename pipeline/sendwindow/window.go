@@ -63,8 +63,7 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes returns the limit of a request of several rows, in bytes: if only a few (room) may be in flight, they
-// must be large.
+// RequestBytes limits the bytes of a request of several rows: if few (room) may be in flight, they must be large.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }

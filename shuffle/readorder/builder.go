@@ -2,8 +2,7 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects an input's sections, alternately short and long. When it exceeds its limit of bytes, it joins long
-// sections to their neighbours.
+// Builder collects an input's sections, alternately short and long. Beyond its limit it joins long ones to neighbours.
 type Builder struct {
 	limit    int
 	even     bool // all sections have the same length
@@ -33,8 +32,7 @@ func NewHead(bytes int) *Builder {
 	return b
 }
 
-// Short returns the number of rows of a short section. Many short sections show the service all keys before much is
-// written.
+// Short returns the number of rows of a short section. Many of them show the service all keys before much is written.
 func Short(rows int) int { return max(1, rows/5) }
 
 // Even reports whether all sections should have the same length, because there is memory for only a few.

@@ -249,8 +249,7 @@ func TestBuilderOfManySmallSourcesIsFull(t *testing.T) {
 }
 
 // A large input is cut into larger and larger sections while it is examined. The beginning of its schedule must still
-// cover all keys evenly, so that splitting a partition at the median of its rows so far splits it near the median of
-// all.
+// cover all keys evenly, so that splitting a partition at the median of its rows so far splits it near that of all.
 func TestLargeInputIsReadEvenlyFromBeginning(t *testing.T) {
 	const (
 		rows, parts  = 1_000_000, 16

@@ -2,8 +2,7 @@ package readorder
 
 import "math/bits"
 
-// paint records which section last covered each place, in runs known by their first place: covering takes steps per
-// run.
+// paint records which section last covered each place, in runs known by their first place: covering costs per run.
 type paint struct {
 	owner  []int32    // of the run that begins at the place; -1 means none
 	begins [][]uint64 // a bit for each place where a run begins; in higher levels, one for each nonzero word

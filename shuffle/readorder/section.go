@@ -1,7 +1,6 @@
 package readorder
 
-// Section is consecutive records of one source. Its fields are its place, for readers and for users, and its
-// properties.
+// Section is consecutive records of one source. Its fields are places, for readers and users, and properties.
 type Section struct {
 	Source  int   // its ordinal
 	Record  int64 // records of the source before it
@@ -11,8 +10,7 @@ type Section struct {
 	Offset  int64 // of its text in the source; 0 if records never were text
 	Bytes   int64 // approximate size in the source; exact for text
 	Sum     Sum   // sum of its bytes
-	// Table is the number, by first appearance, of its rows' table in a load into several; if it has rows of several, any
-	// of them.
+	// Table is the number, by first appearance, of its rows' table in a load into several; if of several, any of them.
 	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None means no rows.
 	Keys []Interval
