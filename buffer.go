@@ -21,7 +21,7 @@ type buffer struct {
 }
 
 type cell struct {
-	bits       uint64 // of an integer, a boolean or a double
+	bits       uint64 // value of an integer, a boolean or a double
 	at         int64  // milliseconds; negative means none
 	name, text span
 	kind       record.Kind

@@ -247,7 +247,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// queueState says whether the load must wait for rows.
+// queueState is whether the load must wait for rows.
 type queueState uint8
 
 const (
@@ -315,7 +315,7 @@ func (l *Loader) Counts() Counts {
 // Close accepts no more rows, waits until every accepted row has an outcome, and releases all resources. If ctx ends
 // first, the load is stopped: the remaining rows are Unfinished.
 //
-// The counts add up. The error says why the load failed, if it did, and wraps a *RejectedError if any rows without a
+// The counts add up. The error tells why the load failed, if it did, and wraps a *RejectedError if any rows without a
 // Done were rejected. Further calls return the same results.
 func (l *Loader) Close(ctx context.Context) (Counts, error) {
 	l.mu.Lock()

@@ -12,7 +12,7 @@ type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
 	ended  int      // approximate number of batches whose rows all have outcomes
-	ends   []ending // not delivered yet
+	ends   []ending // outcomes not delivered yet
 	out    int      // endings being delivered
 
 	unreported, unreportedSinceFlush        int64 // rejected rows without a Done

@@ -71,7 +71,7 @@ const (
 	// Superseded: a later row of the same key was written in place of this one, which was never sent. This only happens to
 	// unconditional puts, which replace the whole row.
 	Superseded
-	// Rejected: the row was not written. Outcome says why.
+	// Rejected: the row was not written. Outcome tells why.
 	Rejected
 	// Unfinished: the load ended before the row did. The row may be in the table.
 	Unfinished
@@ -95,11 +95,11 @@ func (e End) String() string {
 type Outcome struct {
 	Number int64 // number of the row: 1 is the first that Put accepted
 	End    End
-	// Code, Column, Message and Value say why a row was rejected. Code is a code of the service, such as
+	// Code, Column, Message and Value tell why a row was rejected. Code is a code of the service, such as
 	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if any, and
 	// Value the beginning of its value.
 	Code, Column, Message, Value string
-	// MaybeApplied says that a rejected row may be in the table: it was sent, and the service never answered.
+	// MaybeApplied means that a rejected row may be in the table: it was sent, and the service never answered.
 	MaybeApplied bool
 }
 

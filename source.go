@@ -41,7 +41,7 @@ func newRows(ctx context.Context, l *Loader) *rows {
 	return r
 }
 
-// About says that the rows have types.
+// About describes the rows, whose values have types.
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),

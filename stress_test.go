@@ -24,7 +24,7 @@ import (
 // oracle learns from the Dones in which order a Loader accepted rows, and knows the value of each row.
 type oracle struct {
 	outcomes
-	keys, values map[int64]string // by the test's numbers of rows
+	keys, values map[int64]string // by the test's own row numbers
 }
 
 func newOracle() *oracle { return &oracle{keys: map[int64]string{}, values: map[int64]string{}} }
@@ -360,7 +360,7 @@ func TestCancelledLoaderCountsEveryRow(t *testing.T) {
 	}
 }
 
-// Rows come from many goroutines while another one closes: each Put either counts or reports that the Loader is closed.
+// Many goroutines put rows while another one closes: each Put either counts or reports that the Loader is closed.
 func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()

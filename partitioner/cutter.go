@@ -31,7 +31,8 @@ const (
 type Options struct {
 	// Unordered means that ordering keys are unique, or that the order of their rows does not matter.
 	Unordered bool
-	// Supersede drops a row for a later one of its key while both wait. Only unconditional Puts leave no trace of it.
+	// Supersede drops a row for a later one of its key while both wait. Only unconditional Puts may be dropped without a
+	// trace.
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
@@ -49,7 +50,7 @@ type Options struct {
 	SuspectUntil time.Time
 	// Backoff returns a row's wait after its n-th failed attempt, if the failure is its own and not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting limits the rows of a lane that wait behind a row of their key; 0 means 10,000. Beyond it the lane stops.
+	// MaxWaiting limits a lane's rows that wait for an earlier row of their key; 0 means 10,000. Then the lane stops.
 	MaxWaiting int
 	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
 	Lanes int
@@ -87,7 +88,7 @@ type Cutter struct {
 type laneKeys struct {
 	ready    []*key
 	promoted int   // ready rows that waited for an earlier row of their key
-	waiting  int   // rows that wait behind a row of their key
+	waiting  int   // rows that wait for an earlier row of their key
 	held     int64 // bytes of waiting and superseded rows
 	retrying int   // rows that wait for a retry
 	settling int   // retrying rows in doubt: they hold no fresh rows back
@@ -128,7 +129,7 @@ func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }
 // LimitWaiting limits the memory of a lane's rows that wait for an earlier row with the same key.
 func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }
 
-// Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or for a retry.
+// Stalled reports whether the lane cannot take fresh rows: too many wait for earlier rows of their key or for a retry.
 func (c *Cutter) Stalled(lane int) bool {
 	l := &c.lanes[lane]
 	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying-l.settling >= maxRetrying

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// A row that the service can neither take nor refuse must not hold up the load. It fails while others of its lane are
+// A row that the service can neither accept nor refuse must not hold up the load. It fails while others of its lane are
 // written; then it is sent alone and, after enough failures, rejected, marked if it may have been applied.
 //
 // In an outage nothing of the lane is written, so no failure counts.
@@ -15,7 +15,7 @@ const (
 	// aloneAfter is the number of failures, while others are written, before a row is sent alone. A row that failed in a
 	// request with written rows is sent alone after twice as many attempts.
 	aloneAfter = 3
-	// giveUpAfter is the number of failures alone before a row is given up: with the default waits about 90 seconds.
+	// giveUpAfter is the number of failures alone before a row is given up: about 90 seconds with default waits.
 	giveUpAfter = 30
 	// giveUpLastAfter is the same when nothing else is left to write and the load would fail.
 	giveUpLastAfter = 5

@@ -22,7 +22,7 @@ type key struct {
 	place    int
 	lane     int
 	attempts int
-	settles  bool        // in retry, until its attempt can no longer be applied
+	settles  bool        // waits in retry until its attempt can no longer be applied
 	repeated bool        // an attempt to write row had an unknown outcome
 	touched  bool        // the fields below, attempts or repeated may differ from a new key's
 	waiting  []table.Ref // later rows

@@ -2,7 +2,7 @@ package partitioner
 
 import "math/bits"
 
-// keyTable finds keys by their hash. A key comes and goes with every row, so it uses open addressing and the hash
+// keyTable finds keys by their hash. A key is added and removed with every row, so it uses open addressing and the hash
 // directly: Go's map costs three times as much. Its size follows its keys; removing one moves up those after it. Hashes
 // are stored beside the pointers, so a search touches no other key's memory.
 type keyTable struct {

@@ -10,7 +10,7 @@ import (
 // Map maps keys to lanes 0 to Len()-1 in key order, each from its lower bound to the next. It is immutable.
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
-	bounds [][]byte      // the same as AppendKey encodes them, increasing
+	bounds [][]byte      // values as AppendKey encodes them, increasing
 	// common is the bounds' common prefix, heads the next eight bytes of each bound: Find compares them as integers.
 	common []byte
 	heads  []uint64

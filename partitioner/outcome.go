@@ -122,7 +122,7 @@ func (c *Cutter) sentAgain(k *key) bool {
 	return k.attempts > 1
 }
 
-// refused rejects the key's row; the one it would have superseded takes its place.
+// refused rejects the key's row; the row that it would have superseded takes its place.
 func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.stamped(k)
 	c.o.Final(k.row, Rejected, o)
@@ -135,7 +135,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// again keeps a row for a retry: at the front of its lane if its partition had no capacity, else later.
+// again keeps a row for a retry: at the front of its lane if its partition lacked capacity, otherwise later.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts, k.touched = k.attempts+1, true
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
@@ -162,7 +162,7 @@ func (c *Cutter) makeReady(k *key) {
 	c.o.Woken(k.lane)
 }
 
-// next decides where a key goes whose row is final: an attempt that may still be applied must not undo a later row.
+// next decides where a key whose row is final goes: an attempt that may still be applied must not undo a later row.
 func (c *Cutter) next(now time.Time, k *key) {
 	if now.Before(k.unsafe) && !c.o.Unordered {
 		k.due = k.unsafe
@@ -186,7 +186,7 @@ func (c *Cutter) next(now time.Time, k *key) {
 	c.drop(k)
 }
 
-// promote gives the key's turn to a waiting row: the last one if it may supersede the others, else the first.
+// promote gives the key's turn to a waiting row: the last one if it may supersede the others, otherwise the first.
 func (c *Cutter) promote(k *key) {
 	n := len(k.waiting)
 	if n == 0 {

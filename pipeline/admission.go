@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// admission takes in splits from the intake. It decides how many records of each are taken and enters what is known
+// admission takes in splits from the intake. It decides how many records of each are taken, and enters facts known
 // before any row is sent: records read, rejected or archived, and the tables that rows wait for.
 type admission struct {
 	limit        int64 // records to read; 0 means all
@@ -30,7 +30,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	if a.limit <= 0 {
 		return false
 	}
-	// Records counted by an earlier attempt come first: such a load is read in order.
+	// Records counted by an earlier attempt precede: such a load is read in order.
 	read := a.account.Counts.Read
 	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
 	if read+fresh < a.limit || !a.readProgress.Reached(p) {

@@ -22,12 +22,12 @@ import (
 type badFinder struct {
 	attempt *attempt
 	request *plan.Request
-	names   []string // of all inputs
+	names   []string // names of all inputs
 	inputs  *plan.InputsError
 	at      map[string]int    // position in inputs, by name
-	bytes   int64             // of all inputs
+	bytes   int64             // size of all inputs
 	bad     map[string]string // reasons, by name
-	columns map[string]string // of inputs that can be loaded alone
+	columns map[string]string // columns of inputs that can be loaded alone
 	held    map[string]bool   // incompatible with the others; a later run would load them alone
 	works   bool              // this command has loaded inputs into the table before
 }

@@ -39,14 +39,14 @@ type Config struct {
 
 // Watch holds the observers of a load.
 type Watch struct {
-	// OnWait is told why a table operation waits for a silent endpoint, and for how long at most. May be nil.
+	// OnWait is called with why a table operation waits for a silent endpoint, and the maximum wait. May be nil.
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
 	// OnHotKey is called while the load runs: at most once when nearly all rows read so far have one partition-key value,
 	// and at most once when one value has more bytes than it should, with those bytes. May be nil; it must not block.
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
-	// OnReject is told of each rejected record. May be nil; it must not block.
+	// OnReject is called with each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
 	// OnKept gets each kept reject, valid only during the call, and its source's ordinal. May be nil; it must not block.
 	OnKept func(source int, r *table.Reject)
@@ -54,7 +54,7 @@ type Watch struct {
 	Progress *ledger.Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
-	// Ends is told how every record ends; rejected records are then not kept in the run folder. May be nil.
+	// Ends is called with the end of every record; rejected records are then not kept in the run folder. May be nil.
 	Ends ledger.Ends
 }
 

@@ -23,11 +23,11 @@ type hooks struct {
 	serviceTime func() (earliest, latest time.Time) // nil uses the service's answers
 
 	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a snapshot was taken
-	onSend     func([]table.Ref)                       // rows are sent
-	onFree     func(*table.Block)                      // a block's memory is about to be used again
+	onSend     func([]table.Ref)                       // rows are about to be sent
+	onFree     func(*table.Block)                      // a block's memory is about to be reused
 }
 
-// orderWhen says when inputs are read by a schedule.
+// orderWhen is when inputs are read by a schedule.
 type orderWhen uint8
 
 const (

@@ -47,7 +47,7 @@ const (
 // partitionPoller keeps the partition map up to date.
 type partitionPoller struct {
 	from    partitions
-	tables  *tables                         // in place of from, if there are several
+	tables  *tables                         // instead of from, if there are several tables
 	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
 	asked   chan struct{}                   // capacity 1
 	maps    chan *partitioner.Map
@@ -151,8 +151,7 @@ func (s *partitionPoller) end() {
 
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map, at intervals and on request, until ctx ends. The first interval is short: first rows often split
-// tables.
+// run reads the map, at intervals and on request, until ctx ends. The first is short, as first rows often split tables.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

@@ -15,7 +15,7 @@ type Monitor struct{ asks chan chan<- *State }
 
 func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
 
-// State asks the load for its state. It waits until the load writes or ctx ends; a load that has ended never answers.
+// State requests the load's state. It waits until the load writes or ctx ends; a load that has ended never answers.
 func (m *Monitor) State(ctx context.Context) (*State, error) {
 	answer := make(chan *State, 1)
 	select {

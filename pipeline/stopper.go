@@ -16,7 +16,7 @@ func newStopper(stopRead func()) *stopper {
 	return s
 }
 
-// stop stops reading and cutting; the first cause stays.
+// stop stops reading and cutting; the first cause is kept.
 func (s *stopper) stop(cause error) {
 	if s.cause == nil {
 		s.cause = cause

@@ -26,7 +26,7 @@ type sweeper struct {
 }
 
 const (
-	// sweepRows is the number of rows looked up at a time: one ordering key's rows come in one scan.
+	// sweepRows is the number of rows looked up at a time: one scan returns the rows of an ordering key.
 	sweepRows = 50_000
 	// sweepTableFrom is the number of ordering keys above which the whole table is read, if it is not far larger.
 	sweepTableFrom = 16

@@ -417,7 +417,7 @@ func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 	return w
 }
 
-// An update leaves columns alone that a record lacks, and on request deletes those without a value.
+// An update does not change columns that a record lacks, and on request deletes those without a value.
 func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprint(deletes), virtual(func(t *testing.T, w *world) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The start: an unknown lane sends one small request, then larger ones, then more at a time, while nothing is refused.
+// The start: an unknown lane sends one small request, then larger ones, then more at a time while nothing is refused.
 // An answer that is slow because of its rows reveals the rate at once. Tested by TestControlReachesTargets ("unknown",
 // "full at the start", "very fast") and TestPartitionWithoutLimitGetsFullWindow.
 const (
@@ -255,7 +255,7 @@ func (p *Pacer) wait(t throttle) {
 // single reports whether the lane is so slow that it sends row by row.
 func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
-// sample takes the rate from the gauge. The bucket gives whole rows: on average half a row is left.
+// sample takes the rate from the gauge. The bucket grants whole rows: on average half a row is left.
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
@@ -310,8 +310,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate, after a long reach, to the flow since the last throttle, unless the last second's far
-// exceeds it.
+// further raises the rate after a long reach to the flow since the last throttle, unless the last second's is far above
+// it.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {
@@ -337,7 +337,7 @@ func (p *Pacer) again(t throttle) {
 }
 
 // trySmallerBatch makes batches smaller, and returns true, if a throttle refused so much that the batch, not the rate,
-// may exceed the bucket: the rate stays, and smaller batches show which it was.
+// may exceed the bucket: the rate is kept, and smaller batches show the cause.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
 	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain ||
 		t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {

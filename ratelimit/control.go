@@ -66,7 +66,7 @@ type gauge struct {
 	took     time.Time // when anything was last accepted
 	idle     float64   // seconds in which nothing was accepted
 	refusals int       // wholly refused batches in a row
-	dead     bool      // nothing was accepted for a time
+	dead     bool      // nothing was accepted for some time
 }
 
 func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
@@ -128,7 +128,7 @@ const (
 	noiseOver   = 2000.0      // rows over which the share refused as noise is measured
 	calmFor     = time.Second // after a throttle: nothing should be refused
 	oddAfter    = 10          // clean answers after which a wholly refused request may be chance
-	leastOdd    = 16.0        // rows of such a request
+	leastOdd    = 16.0        // minimum rows of such a request
 )
 
 // isNoise reports whether so few rows were refused that lack of capacity is probably not the cause. Refusals just after
@@ -284,7 +284,7 @@ type probe struct {
 
 // size holds the known limits of batches that fit the server's bucket.
 type size struct {
-	most   float64 // rows
+	most   float64 // maximum rows
 	before float64 // most before the trial; 0 means no trial
 	at     time.Time
 

@@ -55,7 +55,7 @@ const (
 	inFlightWay    = 0.02             // minimum seconds between a request and a probe
 	inFlightProbe  = 2 * time.Second  // until a refused probe is repeated
 	inFlightAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
-	inFlightLonger = 10 * time.Minute // at most
+	inFlightLonger = 10 * time.Minute // maximum of inFlightAgain
 	inFlightSlow   = 1.5              // an answer that takes this many times a refusal's time was served
 	inFlightLeast  = 0.02             // minimum seconds beyond a refusal's time
 	inFlightForget = 20               // answers after which refusals are forgotten

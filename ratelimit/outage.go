@@ -7,7 +7,7 @@ import (
 
 // An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer
 // would then need a minute to find its rate again. So Outages keeps the state before the first answer that accepted
-// nothing, and restores it once no bucket could be empty for so long. Then the partition is probed row by row.
+// nothing, and restores it once no bucket could be empty that long. Then the partition is probed row by row.
 
 const (
 	leastOutage    = 300 * time.Millisecond

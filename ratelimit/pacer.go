@@ -21,7 +21,7 @@ type PacerOptions struct {
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.
-//  3. cruise: pace slightly above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh
+//  3. cruise: pace slightly above that rate. So a throttle occurs every few seconds, costs a few rows, and gives a new
 //     measurement over a long time. Without one for a while the pacer reaches further up.
 //
 // The limit need not be a token bucket. Its refusals show what it is:
@@ -31,7 +31,7 @@ type PacerOptions struct {
 //     earned, and tries more in small batches.
 //   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted
 //     for a while and then much is a quota per second (a window): then cruise holds slightly below the units accepted
-//     in the last second, and pushes above it now and then (quota). While nothing is accepted, few rows ask.
+//     in the last second, and pushes above it now and then (quota). While nothing is accepted, a few rows probe.
 //   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since
 //     latency also grows on busy processors, the rate is never set below what came back in some second of the last five
 //     to ten.
@@ -62,7 +62,7 @@ type Pacer struct {
 	others   otherLimits
 }
 
-// otherLimits are limits of a lane besides a bucket, or in its place.
+// otherLimits are limits of a lane in addition to a bucket, or instead of one.
 type otherLimits struct {
 	inFlight inFlightLimit
 	quota    quota
@@ -83,7 +83,7 @@ const (
 	maxDebt   = 60.0                   // seconds for which one request may hold up a lane
 	minPerSec = 0.25                   // rows per second: a partition is tried at least every few seconds
 	maxRate   = 1e9                    // units per second
-	maxUnits  = 1e9                    // of a row and of a request
+	maxUnits  = 1e9                    // units of a row or a request
 	minPerRow = 0.001                  // units
 )
 

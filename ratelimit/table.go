@@ -12,7 +12,7 @@ import (
 // met its own limit; if that happens in every hold, the rate is useless and is given up.
 //
 // From then on holds and pushes alternate. A push paces further and further above the rate until something is refused:
-// the rate is what was accepted in the second before, whether the table has a bucket or a quota per second. A hold
+// the rate is the units accepted in the second before, whether the table has a bucket or a quota per second. A hold
 // lasts until accepted rows have paid off the refused ones, at half a percent.
 //
 // Calls must be in the order of the events, from one goroutine at a time.
@@ -48,7 +48,7 @@ type holding struct {
 	units, refused float64 // of requests sent in it
 }
 
-// gate lets batches through at a pace.
+// gate lets batches through at the table's pace.
 type gate struct {
 	level float64 // units that may be sent
 	at    time.Time
@@ -72,7 +72,7 @@ const (
 	tableFalls   = 2                     // falls after which the lanes are left to themselves
 	tableHold    = time.Second           // minimum duration of a hold
 	tableSettles = 50 * time.Millisecond // for answers to requests sent before a hold, beyond the way
-	tableOwn     = 10 * time.Second      // for which a refused lane counts as limited by itself
+	tableOwn     = 10 * time.Second      // for which a refused lane counts as having its own limit
 	tableStep    = 500 * time.Millisecond
 	tableMost    = 0.5              // of the rate: maximum reach of a push
 	tableLeast   = 0.01             // seconds of the rate that show the refused share

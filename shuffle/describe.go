@@ -41,7 +41,7 @@ func (l *Queue) narrow(i *item) *item {
 	return i
 }
 
-// Describe calls each for every queued part, in memory and on disk. If rows are ordered, only for the first part of
+// Describe calls each with every queued part, in memory and on disk. If rows are ordered, only for the first part of
 // each key range in each lane: later rows of those keys wait behind it. A recut lane has several ranges, because
 // earlier rows keep the order of their former lane, and are unordered among all rows of the new one.
 func (s *Lanes) Describe(each func(Part)) {

@@ -15,7 +15,7 @@ type frame struct {
 	bytes  int64 // uncompressed
 	handle spill.Frame
 
-	abandoned bool // while being written: its rows stay in memory
+	abandoned bool // abandoned while being written: its rows remain in memory
 	reading   bool
 	shared    bool // its rows may belong to several lanes
 }

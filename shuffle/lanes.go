@@ -23,12 +23,12 @@ type Options struct {
 type Lanes struct {
 	o       Options
 	lanes   []*Queue
-	rows    int64 // in the queues, on disk included
+	rows    int64 // in the queues, including those on disk
 	mem     int64 // bytes of blocks with rows in memory that are not final
 	writing int64 // bytes being written to disk
 	full    bool  // the last write found no room, and none has been freed since
 	idle    int   // number of idle lanes
-	spilled int64 // rows, so far
+	spilled int64 // rows spilled so far
 }
 
 func New(n int, o Options) *Lanes {
@@ -67,7 +67,7 @@ func (s *Lanes) Saturated() bool {
 	return fed
 }
 
-// SetIdle says for every lane whether nothing leaves it for now: nothing is read for it. New lanes are not idle.
+// SetIdle sets for every lane whether nothing leaves it for now: then nothing is read for it. New lanes are not idle.
 func (s *Lanes) SetIdle(idle func(lane int) bool) {
 	s.idle = 0
 	for i, l := range s.lanes {
@@ -95,7 +95,7 @@ func (s *Lanes) needsRows() bool {
 	return slices.ContainsFunc(s.lanes, func(l *Queue) bool { return !l.idle && l.bytes < little })
 }
 
-// DiskFull reports whether rows stay in memory because the disk took none.
+// DiskFull reports whether rows remain in memory because the disk is full.
 func (s *Lanes) DiskFull() bool { return s.full }
 
 // TryDisk allows the disk to be tried again.
@@ -147,7 +147,7 @@ func (s *Lanes) Final(r table.Ref) { s.release(r.Block, 1) }
 
 func (s *Lanes) AllFinal(rows []table.Ref) {
 	for len(rows) > 0 {
-		n := 1 // rows of a block mostly leave together
+		n := 1 // rows of a block usually leave together
 		for n < len(rows) && rows[n].Block == rows[0].Block {
 			n++
 		}

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
 	Stamps        *Stamps         // cells without a timestamp get that of the row's outcome: updates
-	Increments    *Increments     // rows are marked and written under a condition: increments
+	Increments    *Increments     // rows are marked, and written under a condition: increments
 	When          *condition.When // each row is written only if the stored one meets it
 	Unchanged     bool            // or equals the one in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
@@ -32,7 +32,7 @@ func (w *Writer) With(x Options) *Writer {
 // annotated is a request's rows as sent, if that differs from their encoding.
 type annotated struct {
 	data     []byte
-	ends     []int   // of each row in data
+	ends     []int   // end of each row in data
 	asks     []byte  // follows each row
 	stamps   []int64 // of each row, if its cells get one
 	conds    []byte

@@ -68,7 +68,7 @@ func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 		of = table.AppendKey(of, c.Value)
 	}
 	if !bytes.Equal(of, row.Key()) {
-		return 0 // of another row
+		return 0 // the key of another row
 	}
 	number := decoded.Key[n.Column].Value.Int
 	if number != 0 {
@@ -88,7 +88,7 @@ func (n *AutoIncrement) parallel(count int, do func(i int)) {
 }
 
 // missing notes that a row which the previous process may have sent is missing. It reports whether it cannot have been
-// sent: an earlier record of its ordering key was missing too, and records of a key are sent one at a time.
+// sent: an earlier record of its ordering key was also missing, and records of a key are sent one at a time.
 func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false

@@ -93,7 +93,7 @@ func whole(err error) error {
 }
 
 // Sweep looks for a key's rows that were sent more than once and deletes all copies but the recorded or lowest number.
-// Rows of other runs stay. It returns the number deleted; it may be repeated after an error.
+// Rows of other runs are kept. It returns the number deleted; it may be repeated after an error.
 func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Expiry says which cells of a refused row to drop so that the others are written: cells expire while rows wait.
+// Expiry selects the cells of a refused row to drop so that the others are written: cells expire while rows wait.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
 	Live  time.Duration    // a row whose cells are all older than this is gone; 0 means no limit
@@ -55,7 +55,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 		switch {
 		case since.Left == 0 && w.mode == table.Update, nothing &&
 			(w.existence != table.Ignore || w.options.AutoIncrement != nil):
-			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // nothing is left to do
+			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // there is nothing left to write
 		case nothing:
 			gone.add(i, r, plainbuffer.AppendDelete(nil, body), since.Dropped)
 		default:

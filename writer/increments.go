@@ -59,12 +59,12 @@ const (
 )
 
 const (
-	// maxRefusedNamed limits the refused records that a mark names; of further ones it says only that they exist.
+	// maxRefusedNamed limits the refused records that a mark names; of further ones it tells only that they exist.
 	maxRefusedNamed = 2
 	maxRefusedBytes = 16 << 20 // bounds the memory
 	refusedBytesMin = 128      // of a key, besides the key itself
 	positionDigits  = 13       // of a uint64 in base 36
-	recordBits      = 40       // of a position
+	recordBits      = 40       // bits of the record's number in a position
 )
 
 // NewIncrements returns the Increments of a run. mark is the column of marks.
@@ -240,7 +240,7 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
 			Message: fmt.Sprintf("column %s of the row holds a value that is not a mark; give another --mark-column", c.Mark)}
 	case !found && m.text < c.Run+"."+at:
-		return // it is lower now
+		return // the mark is lower now
 	case !found && repeated:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
 			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it " +
@@ -258,7 +258,7 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 	last, names := cutMark(own)
 	switch {
 	case last < at:
-		return // it is lower now
+		return // the mark is lower now
 	case last == at:
 		*o = table.Outcome{Fate: table.Written, Found: true}
 	case strings.Contains(names, signRefused+at):
@@ -342,7 +342,7 @@ func cutMark(mark string) (at, names string) {
 
 // isCountMark reports whether the text is a mark of any load.
 func isCountMark(text string) bool {
-	const run = 15 // of table.NewRun
+	const run = 15 // length of table.NewRun
 	mark, _ := cutMark(text)
 	return len(mark) == run+1+positionDigits && mark[run] == '.'
 }

@@ -57,7 +57,7 @@ func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	})
 }
 
-// nobody returns a key that no row has, or at least none of this load.
+// nobody returns a key that no row has, or at least no row of this load.
 func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	const name = "tsimport: may this be read?"
 	pk := new(tablestore.PrimaryKey)

@@ -19,7 +19,7 @@ type Reader interface {
 	GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
 }
 
-// Stats counts what a call did.
+// Stats counts the work of a call.
 type Stats struct {
 	Requests int // requests that wrote rows
 	Searched int // rows that were looked up before they were sent again

@@ -38,7 +38,7 @@ type Meter struct {
 	at     time.Time
 	begun  time.Time // when the window began
 	used   float64   // CPU seconds used at begun
-	spent  Spent     // of the window
+	spent  Spent     // in the window
 	maybe  Spent     // the part that counts as CPU if all processors were in use
 	total  Spent
 	now    Word

@@ -53,7 +53,7 @@ func Read(dir string) (*Snapshot, error) {
 	return nil, fmt.Errorf("read checkpoint in %s: %w", dir, fs.ErrNotExist)
 }
 
-// doubt discards what the snapshot says about unfinished rows.
+// doubt discards the snapshot's knowledge of unfinished rows.
 func (s *Snapshot) doubt() {
 	s.Older, s.Settled = true, false
 	for i := range s.Pieces {

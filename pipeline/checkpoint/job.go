@@ -29,7 +29,7 @@ type Job struct {
 	Target  string          `json:"target"`
 	Table   string          `json:"table"`
 	Started time.Time       `json:"started"`
-	Types   []Typed         `json:"types,omitempty"` // of columns: resumed loads and loads of rejects must not infer again
+	Types   []Typed         `json:"types,omitempty"` // of columns: later attempts and loads of rejects keep them
 	Zeros   []string        `json:"zeros,omitempty"` // doubles that may have trailing zeros
 	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`

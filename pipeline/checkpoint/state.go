@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// State says which records are final: read, not waiting and not out.
+// State tells which records are final: read, not waiting and not out.
 //
 // It is exact, unlike one mark for each of a job's fixed slices: after a split, rows queue in their parent's order, and
 // a mark could name only the earliest one, so counted rows after it would not be final.

@@ -11,7 +11,7 @@ type byteBudget struct {
 	mu    sync.Mutex
 	limit int64
 	held  int64
-	aside int64 // of held, pieces that wait for the end of their record
+	aside int64 // part of held: pieces that wait for the end of their record
 	freed chan struct{}
 }
 
@@ -19,7 +19,7 @@ func newByteBudget(limit int64) *byteBudget {
 	return &byteBudget{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// take waits for room for n bytes and takes it. It returns false if ctx ends first. Only one goroutine takes.
+// take waits for room for n bytes and takes it. It returns false if ctx ends first. Only one goroutine may call it.
 func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	for {
 		r.mu.Lock()

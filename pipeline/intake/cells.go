@@ -13,9 +13,9 @@ import (
 // cells makes the cells of self-describing records. It remembers how cells of each name are treated.
 type cells struct {
 	plan    *plan.Plan
-	names   map[string]*cellName // by the names in the records
+	names   map[string]*cellName // by name in the records
 	places  []*cellName          // of the previous record's cells: the next record usually has the same names
-	renamed map[string]*renamed  // by the names that --rename gives
+	renamed map[string]*renamed  // by name given by --rename
 	record  int                  // number of the record, to detect columns renamed to the same name
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
@@ -34,7 +34,7 @@ type cellName struct {
 	to     *renamed      // nil unless several names may become one
 }
 
-// renamed is a name that --rename gives to a column; a record may have a column of that name too.
+// renamed is a name that --rename gives to a column; a record may also have a column of that name.
 type renamed struct {
 	name   *encode.Name
 	from   string // the column renamed to it

@@ -84,7 +84,7 @@ func (f *Flow) readThrough(
 	})
 	var failed error
 	group.Go(func() error {
-		defer cancel() // as readInOrder
+		defer cancel() // as in readInOrder
 		failed = splits.each(ctx, collect)
 		return nil
 	})
@@ -136,7 +136,7 @@ func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	return first
 }
 
-// collect takes the result of a split. Splits come in source order.
+// collect takes the result of a split. Splits must be in source order.
 func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
 	for _, s := range made.sections {
 		s.Source = j.source.Ordinal
@@ -248,7 +248,7 @@ func (r rowsOf) of() (short, long int) {
 	return short, 2*r.these - short
 }
 
-// probe is the first look at a first pass's sources, taken for all by the worker with the first split.
+// probe is the first look at a first pass's sources, by the worker with the first split, on behalf of all.
 type probe struct {
 	decided  bool // decided without looking
 	begun    atomic.Bool
@@ -325,12 +325,12 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 type sectionMaker struct {
 	split   source.Split
 	made    *Parsed
-	rows    int           // of this section
-	next    int           // of the next one
+	rows    int           // rows of this section
+	next    int           // rows of the next section
 	records []keyedRecord // records of the section and the next one
 	text    []byte        // text of their keys
 	buffer  []byte
-	before  []extremes // of the keys before each of the records
+	before  []extremes // extremes of the keys before each record
 }
 
 // keyedRecord is the place of a record in its split and of its key in text; from is -1 if it makes no row.

@@ -30,11 +30,11 @@ type Flow struct {
 	scheduling Scheduling
 	sections   atomic.Int64          // number in the schedules that are followed
 	followed   []*readorder.Schedule // schedules to be kept
-	stays      bool                  // reading stays in order: scheduling the rest is useless
+	stays      bool                  // reading continues in order: scheduling the rest is useless
 
 	// Lends hands over a part's rows, if there is one lane, in the memory where they were made, valid until Arrived.
 	Lends bool
-	lent  sync.Pool // of *table.Block, to make rows in
+	lent  sync.Pool // of *table.Block in which to make rows
 
 	// Sums makes sums instead of rows where sums suffice.
 	Sums Sums
@@ -46,7 +46,7 @@ type Flow struct {
 	free   freeBlocks
 }
 
-// Sums makes rows into encode.SummedBody, or KeptBody if Keeps says so; SumOf finds the sum. Zero makes PlainBuffer.
+// Sums makes rows encode.SummedBody, or KeptBody if Keeps is set; SumOf finds the sum. Zero makes PlainBuffer.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool

@@ -12,7 +12,7 @@ import (
 )
 
 // An input may begin shuffled and continue sorted. So sources read in order are watched: when consecutive splits have
-// disjoint keys, a schedule reads the rest. Records handed over stay at its head, in their places, for a resumed load.
+// disjoint keys, a schedule reads the rest. Records handed over are at its head, in their places, for a resumed load.
 
 const (
 	tellingSplits = 32 // consecutive splits that show whether a schedule is worthwhile

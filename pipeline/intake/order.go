@@ -30,8 +30,8 @@ type job struct {
 	later  chan part     // later parts
 	turn   chan struct{} // closed when the split's turn to be handed over has come
 
-	section *readorder.Section // of a scheduled source, for the split
-	at      table.Position     // of its first record
+	section *readorder.Section // section of a scheduled source, for the split
+	at      table.Position     // position of the first record
 
 	bytes int64 // that the piece or split takes from the budget
 	err   error

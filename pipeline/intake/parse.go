@@ -95,7 +95,7 @@ func (p *parser) close() {
 
 func letGo(all map[*plan.Source]*sourceParser) {
 	for s, sp := range all {
-		_ = sp.parser.Close() // nothing is written that could be lost
+		_ = sp.parser.Close() // nothing was written that could be lost
 		delete(all, s)
 	}
 }
@@ -185,7 +185,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	return false, p.encoder.Append(&p.rows, of.row, of.stamps, rec.Span, p.keep(v, columns, rec, raw))
 }
 
-// keep returns the kept form of a record besides its row; raw is its form in the input.
+// keep returns the form of a record that is kept with its row; raw is its form in the input.
 func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byte) []byte {
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing, plan.KeepKey:

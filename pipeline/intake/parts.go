@@ -61,7 +61,7 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 			j.parsed <- part{later: true} // buffered: never blocks
 		}
 		if first || to == j.later {
-			h.bytes = 0 // those of the split itself
+			h.bytes = 0 // counted with the split
 		}
 		first = false
 		return send(ctx, to, h)

@@ -258,7 +258,7 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
-// TestResumedFlowBeginsAtGivenPosition: a source is read from the given place, and a final source is not read.
+// TestResumedFlowBeginsAtGivenPosition reads a source from the given place, and skips a final source.
 func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)

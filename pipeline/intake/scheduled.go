@@ -18,7 +18,7 @@ import (
 // Order matters only within a key. Where it is faster, a schedule reads consecutive sources with random access, so that
 // a sorted file spreads over all lanes. It is on disk before its first row; a resumed load follows it.
 
-// Scheduling says when sources are read by a schedule.
+// Scheduling configures when sources are read by a schedule.
 type Scheduling struct {
 	When When
 	Rows int // approximate rows of a section; 0 means the constant
@@ -30,7 +30,7 @@ type Scheduling struct {
 	Keep func([]*readorder.Schedule) error
 }
 
-// When says when a schedule is made.
+// When is when a schedule is made.
 type When uint8
 
 const (
@@ -251,7 +251,7 @@ func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources
 		return p.run(ctx, out.work, turns.parse(p))
 	})
 	group.Go(func() error {
-		defer cancel() // as readInOrder
+		defer cancel() // as in readInOrder
 		complete, failed = f.handOver(ctx, out.splits, out.budget, nil)
 		return nil
 	})

@@ -126,7 +126,7 @@ func (k *Checkpointer) Counts(s Saved) {
 	k.Patience.Progress(time.Now())
 }
 
-// Waits notes that a lane waits for a checkpoint, or soon will. Unknown notes that no checkpoint knows some lanes.
+// Waits notes that a lane waits for a checkpoint, or soon will. Unknown notes that some lanes are in no checkpoint.
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 

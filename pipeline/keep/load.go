@@ -78,14 +78,14 @@ type Checkpoint struct {
 // BadInput is an input that was set aside.
 type BadInput = checkpoint.BadInput
 
-// Known knows which contents the table has taken. Its methods are called one at a time.
+// Known knows which contents were loaded into the table. Its methods are called one at a time.
 type Known interface {
 	plan.Selection
 	// Once reports whether known inputs are left out; if not, nothing else is called.
 	Once() bool
 	// Begin is called before an attempt's first row: the chosen inputs go to the table with that creation time.
 	Begin(ctx context.Context, created int64, run string) error
-	// Blocks returns what was learned about the inputs since the last call, for Restore of a later attempt.
+	// Blocks returns facts learned about the inputs since the last call, for Restore by a later attempt.
 	Blocks() []byte
 	Restore(blocks []byte) error
 	// Loaded is called when the load is done, before its checkpoint is removed. bad are the inputs that were set aside.

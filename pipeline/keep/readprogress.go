@@ -29,7 +29,7 @@ type ReadProgress struct {
 // leftover is what remains of the previous attempt.
 type leftover struct {
 	from   *checkpoint.Snapshot             // the snapshot to resume from; nil in the first attempt
-	base   *checkpoint.Snapshot             // the same; nil if nothing of it remains
+	base   *checkpoint.Snapshot             // as from, but nil once nothing of it remains
 	out    map[checkpoint.Position]struct{} // rows in its Out that have not left their queue again
 	replay *checkpoint.Replay               // base as seen by the intake
 	queued int64                            // suspect rows that are in the lanes
@@ -77,7 +77,7 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every other one goes.
+// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every other is dropped.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20

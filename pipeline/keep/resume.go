@@ -37,7 +37,7 @@ type Resume struct {
 	Request json.RawMessage
 	// Settings, if not nil, is a job with inferred types and a separator that the load takes over.
 	Settings *checkpoint.Job
-	// Known says which inputs of a repeated load are loaded; nil means all.
+	// Known selects which inputs of a repeated load are loaded; nil means all.
 	Known Known
 	// Notes are shown with the plan's.
 	Notes []string
@@ -51,7 +51,7 @@ type Resumed struct {
 	RunDir      string
 	Attempt     int
 	Final, Read int64 // records
-	Written     int64 // rows
+	Written     int64 // rows written
 	BytesRead   int64
 	Since       time.Time
 	// Rereads are sources that resume after their first record, but must be read again from the beginning.
@@ -68,7 +68,7 @@ type Point struct {
 	claims   []*rundir.Lock
 	runs     func() ([]foundRun, error) // returns the load's runs; call it under the lock
 	IDs      *TableIDs
-	Order    []*readorder.Schedule // that earlier attempts have followed
+	Order    []*readorder.Schedule // schedules that earlier attempts have followed
 	// Nothing may be sent before Hold; requests of the previous attempt may be applied until SuspectUntil.
 	Hold, SuspectUntil time.Time
 	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
@@ -160,7 +160,7 @@ func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	}
 }
 
-// Settings adds to the request what the first attempt inferred from a sample.
+// Settings adds to the request the settings that the first attempt inferred from a sample.
 func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.Job} {

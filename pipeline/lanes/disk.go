@@ -55,7 +55,7 @@ func (s *Set) StartJobs(now time.Time) {
 	}
 }
 
-// JobDone takes a job that has run. Its error stops the load; write errors are only counted: the rows stay in memory.
+// JobDone takes a job that has run. Its error stops the load; write errors are only counted: the rows remain in memory.
 func (s *Set) JobDone(j *shuffle.Job) error {
 	s.disk.busy--
 	if err := j.WriteError(); err != nil {

@@ -165,7 +165,7 @@ type Answer struct {
 	flow                float64 // units of rows that the whole instance has throttled
 	byTable             float64 // units that the table refused, not the partition, as far as is known
 	Rows                int
-	Throttled           int // rows
+	Throttled           int // rows refused for capacity
 	Unavailable, failed int // rows refused because the partition is not served; rows of unknown fate
 	Final               int
 	code                string // of a row that was not accepted

@@ -89,7 +89,7 @@ type Landing struct {
 	Answer   Answer
 	At       time.Time
 	Slot     int // number set for its lane by Mark
-	Retried  int // rows
+	Retried  int // rows sent again
 	Requests int
 	Table    string // among several
 	Changed  bool   // the partitions may have changed

@@ -14,12 +14,12 @@ import (
 )
 
 // A live source changes while it is read. After an interruption, unfinished records may have changed or disappeared, so
-// the new attempt numbers the records it reads anew and removes unfinished records from the counts. Final records stay
-// counted, though they may be read again; ReadAgain counts that. So the ledger always balances.
+// the new attempt numbers the records it reads anew and removes unfinished records from the counts. Final records
+// remain counted, though they may be read again; ReadAgain counts that. So the ledger always balances.
 
 // ReportLive describes sources that change while being read: each row is from a moment between ReadFrom and ReadTo.
 type ReportLive struct {
-	source.Position // of frozen sources that others also write to: archives, exports, and changes (the last settled one)
+	source.Position // of a frozen source that others also write: an archive, an export, or changes (the last settled one)
 
 	Live bool `json:"live,omitempty"`
 	// ReadAgain counts records that were final in one attempt and read again in the next. Other counts include both.

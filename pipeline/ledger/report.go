@@ -98,7 +98,7 @@ type ReportAttempts struct {
 // ReportTraffic describes the traffic on the wire.
 type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
-	RowsSent  int64 `json:"rows_sent"` // in all requests, including repeats
+	RowsSent  int64 `json:"rows_sent"` // rows in all requests, including repeats
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
@@ -187,7 +187,7 @@ type ReportTime struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written per second
 }
 
-// ReportMachine is about the resources used by the process.
+// ReportMachine describes the resources used by the process.
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`

@@ -214,7 +214,7 @@ func (s *stamps) Remove() error {
 	return err
 }
 
-// encodeStamps appends a record: its length and checksum, and the rows, each as the difference from the one before.
+// encodeStamps appends a record: its length and checksum, and the rows, each as the difference from the previous one.
 func encodeStamps(dst []byte, rows []stamp) []byte {
 	from := len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)

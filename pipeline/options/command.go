@@ -29,7 +29,7 @@ type Command struct {
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
 	ToKey    string  `json:"to-key,omitempty"`   // exclusive
-	Prefix   string  `json:"prefix,omitempty"`   // in place of both: values of the first key columns
+	Prefix   string  `json:"prefix,omitempty"`   // instead of both: values of the first key columns
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
 	Since    string  `json:"since,omitempty"`    // RFC 3339 or milliseconds; "" is all cells

@@ -84,10 +84,10 @@ const (
 	Copy              // copy between tables
 	Sync              // write the differences
 	Verify            // compare
-	Export            // rows to files
+	Export            // export rows to files
 	Jobs              // run a job file: options of all its loads
 	Check             // check inputs: options common to loads and comparisons
-	Looking           // at inputs: inspect, check, advise and so on
+	Looking           // examine inputs: inspect, check, advise and so on
 	Reaching          // a service, for any purpose
 	Machine           // resume and work: options of the machine
 	Ending            // commands that may run for long

@@ -119,7 +119,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		col.Exact, col.Inferred = !earlier.Asked, !earlier.Asked
 		return nil
 	}
-	if i < p.plainKeys() { // of a table that does not exist
+	if i < p.plainKeys() { // the table does not exist
 		if !in.Seen(at) && p.sampled.records > 0 && p.declaredType(col.Source) == table.Null {
 			return p.noKeyType(col.Name)
 		}

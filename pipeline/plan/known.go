@@ -69,8 +69,8 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns returns the types and units of the table's columns from its last run: one beside the planned run, or else
-// one in the default folder. A missing table has none.
+// lastColumns returns the types and units of the table's columns from its last run: in the planned run's parent folder,
+// or else in the default one. A missing table has none.
 func (p *planner) lastColumns() (types, units map[string]string) {
 	if p.plan.table == nil && p.plan.Tables == nil {
 		return nil, nil

@@ -39,7 +39,7 @@ func (p *planner) checkLive() error {
 	case r.Condition != table.Ignore:
 		return usagef("--condition: %s changes while it is read, and a row read again after an interruption would meet the "+
 			"load's own earlier write; leave the condition out", name)
-	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // lost cells stay, as requested
+	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // lost cells are kept, as requested
 	case r.Mode == table.Update && !r.DeleteNull:
 		return usagef("--mode update: %s changes while it is read, and a column that is null when its row is read again "+
 			"would keep the earlier value; give --on-null delete, or --mode put", name)
@@ -83,8 +83,7 @@ func (p *planner) settleKeys() error {
 }
 
 // checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key, as the row
-// would be in the table twice if the rest changed before a second reading. It refuses timestamps that leave two
-// versions.
+// would be in the table twice if the rest changed before a second reading. Nor may timestamps leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+

@@ -62,7 +62,7 @@ func (s Shares) BlockLimit(lanes int) int {
 }
 
 // SplitLimit returns how many bytes of encoded rows one split may produce before it is handed over in parts. Splits are
-// read ahead, prepared, parsed and kept in order; the jobs in progress are those of the stages.
+// read ahead, prepared, parsed and kept in order; jobs in progress are those of the stages.
 func (s Shares) SplitLimit(parsers int) int {
 	return int(min(max(s.ReadAhead/int64(jobsAhead(parsers)), 64<<10), blockBytes))
 }

@@ -72,7 +72,7 @@ func (p *planner) settleNumbers() error {
 	return p.settleMark()
 }
 
-// hasOldKey reports whether rows come with the whole key of another table, unique to each row.
+// hasOldKey reports whether rows have the whole key of another table, unique to each row.
 func (p *planner) hasOldKey() bool {
 	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
 }

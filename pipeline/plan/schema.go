@@ -151,7 +151,7 @@ func (p *planner) column(src, name string) (table.Column, error) {
 	}
 	t, ok := p.request.Columns.Types[src]
 	if _, input := p.owner[name]; !ok && !input {
-		t = p.request.Columns.Types[name] // by its new name, unless an input column has that
+		t = p.request.Columns.Types[name] // by its new name, unless an input column has that name
 	}
 	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
 	return col, nil

@@ -78,7 +78,7 @@ func (b *Builder) Full() bool { return b.full }
 // Sections returns the sections in input order.
 func (b *Builder) Sections() []Section { return b.sections }
 
-// push appends a section. After larger ones were requested, the section at the beginning of a period stays short, and
+// push appends a section. After larger ones were requested, the section at the beginning of a period remains short, and
 // the others up to the next period become one. A period has the rows of two sections: so short sections are equally
 // dense everywhere in the input. In an even builder each section is a period.
 func (b *Builder) push(to []Section, s Section) []Section {

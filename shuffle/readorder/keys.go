@@ -58,7 +58,7 @@ type gap struct {
 	wide uint64
 }
 
-// widest returns the places of the widest gaps, in order; at most so many that they divide keys into MaxIntervals.
+// widest returns the places of the widest gaps, in order, but not more than divide keys into MaxIntervals.
 func widest(gaps []gap) []int {
 	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.wide, a.wide) })
 	var at []int

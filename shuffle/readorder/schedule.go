@@ -13,7 +13,7 @@ type Schedule struct {
 	Sections []Section // in reading order; without keys
 }
 
-// Make makes the schedule of sections of the sources from source on, read in the given order.
+// Make returns the schedule of sections of the sources from source on, read in the given order.
 func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
 	for _, i := range order {
