@@ -31,8 +31,7 @@ const (
 type Options struct {
 	// Unordered means that ordering keys are unique, or that the order of their rows does not matter.
 	Unordered bool
-	// Supersede drops a row for a later one of its key while both wait. Only unconditional Puts may be dropped without a
-	// trace.
+	// Supersede drops a row for a later one of its key while both wait: only for unconditional Puts, which leave no trace.
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration

@@ -310,8 +310,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a long reach to the flow since the last throttle, unless the last second's is far above
-// it.
+// further raises the rate after a long reach to the flow since the last throttle, unless the last second's is far
+// higher.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

@@ -49,7 +49,7 @@ var ofLoads = []*Option{
 		Usage: "`DIR` of an embedded store instead of a service (default ./tsimport-store without --endpoint)"},
 	{Name: "request-timeout", Kind: Duration, Least: 1, Want: "more than 0",
 		Default: client.DefaultRequestTimeout.String(), Group: tables, MayChange: true, In: everything, Unused: Check,
-		Usage: "how long a request may take without progress: to send a piece of it, or to get its answer"},
+		Usage: "how long a request may go without progress: for sending a part of it, or for its answer"},
 	{Name: "format", Basic: true, Default: "auto", Group: files, OfInputs: true, In: reads,
 		Values: reader.FormatNames(),
 		Usage:  "csv, jsonl, parquet, arrow, dynamodb (its exports), mongodb (mongoexport), pg_dump, mysqldump or auto"},
@@ -98,7 +98,7 @@ var ofLoads = []*Option{
 			"the table of its period (docs/age.md)"},
 	{Name: "max-tables", Kind: Whole, Least: 1, Want: "1 or more", Default: strconv.Itoa(plan.DefaultMaxTables),
 		Group: tables, In: Load | Sync | Verify, Unused: Sync | Verify,
-		Usage: "stop before rows go to more than `N` tables, if --table has an expression"},
+		Usage: "stop before rows go to more than `N` tables, if --table contains an expression"},
 	{Name: "age-policy", Group: tables, In: Load | Sync | Verify, Unused: Sync,
 		Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows " +
 			"that are too old go to an archive (docs/age.md)"},
@@ -118,8 +118,8 @@ var ofLoads = []*Option{
 		Unused: Sync | Verify,
 		Usage:  "new table: versions to keep of each cell"},
 	{Name: "define", Kind: Texts, Group: tables, In: Load | Sync | Verify, Unused: Sync | Verify,
-		Usage: "new table: a predefined column, 'column NAME[:TYPE]', or a secondary index that is made when the rows are " +
-			"there, '[local] index NAME(COLUMN,…) [COLUMN,…]'; may be repeated"},
+		Usage: "new table: a predefined column, 'column NAME[:TYPE]', or a secondary index, created after the rows are " +
+			"written, '[local] index NAME(COLUMN,…) [COLUMN,…]'; may be repeated"},
 	{Name: "columns", Basic: true, Kind: List, Group: columns, In: loads,
 		Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
 	{Name: "exclude", Kind: Lists, Group: columns, In: loads,
@@ -131,37 +131,37 @@ var ofLoads = []*Option{
 			"any or timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"},
 	{Name: "version-column", Group: columns, In: Load | Sync | Verify,
 		Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded. A new " +
-			"table takes timestamps of any age then"},
+			"table then accepts timestamps of any age"},
 	{Name: "mode", Basic: true, Default: "put", Group: rows, Typed: true, In: Load | Sync | Verify,
 		Values: []string{"put", "update", "delete", "increment", "changes"},
 		Usage: "put (replace rows), update (write only the columns given), delete, increment (add to integer columns; " +
-			"docs/counters.md), or changes (do what each record says; docs/changes.md)"},
+			"docs/counters.md), or changes (apply the change in each record; docs/changes.md)"},
 	{Name: "op-column", Group: rows, In: Load, NotEmpty: true,
-		Usage: "--mode changes: the column that says what each record does, `NAME[:VALUE=put|update|delete,…]` (default: " +
+		Usage: "--mode changes: the column with the operation of each record, `NAME[:VALUE=put|update|delete,…]` (default: " +
 			"I, U and D, and their words)"},
 	{Name: "condition", Default: "ignore", Group: rows, In: Load | Sync | Verify, Unused: Sync | Verify,
 		Values: []string{"ignore", "exist", "not-exist"},
 		Usage:  "write a row only if it exists, or does not: ignore, exist or not-exist"},
 	{Name: "when", Group: rows, In: loads, Unused: Verify, NotEmpty: true,
-		Usage: "write a row only if the one in the table passes `CONDITION`, such as 'stored.updated_at < new.updated_at'; " +
-			"a column that it lacks passes (docs/loading.md)"},
+		Usage: "write a row only if the one in the table meets `CONDITION`, such as 'stored.updated_at < new.updated_at'; " +
+			"a column that it lacks meets it (docs/loading.md)"},
 	{Name: "types", Default: "table", Group: columns, In: Load | Sync | Verify,
 		Values: []string{"table", "strict", "infer"},
-		Usage: "types of columns: those that the table has where the values fit (table); refuse others, and reject the " +
-			"few values that are not of the type of nearly all (strict); or use only the input (infer)"},
+		Usage: "types of columns: the table's types if the values fit (table); refuse others, and reject the " +
+			"few values that differ from the type of nearly all (strict); or use only the input (infer)"},
 	{Name: "on-null", Default: "skip", Group: columns, In: Load | Sync | Verify,
 		Values: []string{"skip", "delete"},
 		Usage:  "skip a null, or (update mode) delete the column"},
 	{Name: "missing", Default: "refuse", Group: columns, In: Load | Sync | Verify,
 		Values: []string{"refuse", "null"},
-		Usage:  "if files lack columns: refuse to load them (refuse), or load their rows without them (null)"},
+		Usage:  "if files lack columns: refuse to load the files (refuse), or load their rows without them (null)"},
 	{Name: "limit", Kind: Whole, Want: "0 (no limit) or more", Group: files, OfInputs: true, In: Load | Sync | Verify,
 		Usage: "stop after `N` records"},
 	{Name: "drop-expired", Kind: Switch, Group: rows, Typed: true, In: Load | Sync | Verify, Unused: Sync | Verify,
 		Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them " +
 			"(default: refuse to load)"},
 	{Name: "verify", Basic: true, Kind: Switch, Group: results, MayChange: true, In: loads | Jobs, Unused: Sync | Verify,
-		Usage: "compare table and files after the load, as tsimport verify; exit code 6 if rows are missing or differ"},
+		Usage: "compare table and files after the load, like tsimport verify; exit code 6 if rows are missing or differ"},
 	{Name: "dry-run", Basic: true, Kind: Switch, Group: results, OfInputs: true, In: loads | Jobs, Unused: Sync | Verify,
 		Usage: "read, convert and check everything; write nothing"},
 	{Name: "max-errors", Basic: true, Default: "100", Group: results, MayChange: true, In: loads | Jobs, Unused: Verify,
@@ -232,7 +232,7 @@ var ofLoads = []*Option{
 		Usage: "write at most `SIZE` of rows a second, such as 10MiB (names and values); 0 means no limit"},
 	{Name: "compress", Hidden: true, Default: client.CompressOff, Group: rates, MayChange: true, In: loads | Jobs,
 		Values: []string{"on", "off"},
-		Usage:  "compress requests: on, for slow links, or off; the real service was not tried yet"},
+		Usage:  "compress requests: on, for slow links, or off; not yet tested with the real service"},
 	{Name: "memory", Kind: Size, Group: rates, MayChange: true, In: loads | Jobs | Machine, NotEmpty: true, Scope: OfJob,
 		Usage: "`SIZE` of memory for rows, such as 512MiB, at least 16MiB; the process may use 64MiB more, an embedded " +
 			"store 512MiB (default: a quarter of the machine's, at most 1GiB); rows that do not fit wait on disk, in TMPDIR"},
@@ -247,12 +247,12 @@ var ofLoads = []*Option{
 		Usage: "exit code 7 if no input is new, instead of 0"},
 	{Name: "files-by", Group: again, In: Load,
 		Values: []string{"name", "time"},
-		Usage: "order of the inputs: name, or time (when they were changed), over all arguments (default: as the " +
-			"arguments come; name with --only-new)"},
+		Usage: "order of the inputs: name, or time (of the last change), over all arguments (default: the order " +
+			"of the arguments; name with --only-new)"},
 	{Name: "settle-files", Kind: Duration, Group: again, In: Load,
 		Usage: "leave out inputs that were changed less than this long ago, such as 2m; they may be half written"},
 	{Name: "done-marker", Group: again, In: Load,
-		Usage: "load an input only if `MARKER` stands beside it, such as '{}.done', where {} is the input's name"},
+		Usage: "load an input only if `MARKER` exists beside it, such as '{}.done', where {} is the input's name"},
 	{Name: "bad-inputs", Group: again, In: Load, Hidden: true,
 		Values: []string{"set-aside", "stop"},
 		Usage: "set-aside (a file that cannot be read, or has more rejected rows than max-errors, is left out, named, and " +
@@ -262,29 +262,29 @@ var ofLoads = []*Option{
 			"where a load on another machine finds them (default: in ./tsimport-runs, on this machine; " +
 			"docs/how-to/nightly-files.md)"},
 	{Name: "query", NotEmpty: true, Group: databases, OfInputs: true, In: Load | Sync | Verify,
-		Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns " +
-			"tell them apart (docs/sql.md)"},
+		Usage: "database: load the rows of this `SELECT` instead of a table; key=COLUMN in the address names the columns " +
+			"that identify them (docs/sql.md)"},
 	{Name: "require-snapshot", Kind: Switch, Group: databases, OfInputs: true, In: Load | Sync | Verify,
-		Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, " +
-			"and say so in the summary; docs/sql.md)"},
+		Usage: "database: stop if the snapshot of all rows is lost (default: read the rest from a new one, " +
+			"and report that in the summary; docs/sql.md)"},
 	{Name: "rename-index", Hidden: true, Kind: Renamings, Group: tables, In: Load | Copy | Verify, Unused: Verify,
-		Usage: "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in " +
+		Usage: "new table of an archive or a copy: another name for an index, `OLD=NEW`, as index names are unique in " +
 			"an instance; may be repeated"},
 	{Name: "job-dir", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it plans one load for many machines; give tsimport load --job-dir",
-		Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, " +
-			"oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/many-machines.md)"},
+		Usage: "plan the load for many machines, in an empty `PLACE` that all of them can reach: a shared folder, " +
+			"oss://bucket/prefix or s3://bucket/prefix; tsimport work carries it out (docs/many-machines.md)"},
 	{Name: "plan", Kind: Switch, Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it shows what would be done; give tsimport run --plan",
-		Usage:   "--job-dir: show what each step would take, from measured rates, and make nothing"},
+		Usage:   "--job-dir: estimate each step from measured rates, and create nothing"},
 	{Name: "workers", Kind: Whole, Least: 1, Most: 4096, Want: "1 to 4096", Default: "4", Group: machines, In: Load | Copy,
 		Scope:   NotInJobs,
 		Instead: "it is for tsimport load --job-dir",
 		Usage:   "--job-dir: how many `PROCESSES` are expected; there may be more or fewer"},
 	{Name: "metrics-file", Group: results, MayChange: true, In: Ending, Scope: NotInJobs,
 		Instead: "give tsimport run --metrics-file",
-		Usage: "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's " +
+		Usage: "write metrics about the command's result to `FILE`, for the textfile collector of Prometheus's " +
 			"node_exporter (docs/observing.md)"},
 	{Name: "timeout", Kind: Duration, Want: "a time such as 90m", Group: results, MayChange: true, In: Ending,
-		Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"},
+		Usage: "stop after this long, as by SIGTERM, with exit code 1; the command can be resumed. 0 means never"},
 }
