@@ -49,7 +49,7 @@ type Options struct {
 	SuspectUntil time.Time
 	// Backoff returns a row's wait after its n-th failed attempt, if the failure is its own and not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting limits a lane's rows that wait for an earlier row of their key; 0 means 10,000. Then the lane stops.
+	// MaxWaiting limits a lane's rows that wait for an earlier row of their key (0: 10,000). Beyond that the lane stops.
 	MaxWaiting int
 	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
 	Lanes int

@@ -122,7 +122,7 @@ func (r *rising) add(key []byte) {
 	r.last = append(r.last[:0], key[:n]...)
 }
 
-// is reports whether it does, except where a file of the sample begins. With few rows it is false.
+// is reports whether keys grow from row to row, except where a file of the sample begins. With few rows it is false.
 func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
 // beginsWithDate reports whether a text begins like 2026-01-31.

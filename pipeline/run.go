@@ -20,7 +20,7 @@ import (
 // Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
 //
 // The report is nil if the load could not begin; then nothing was written. Otherwise it tells how the load ended, like
-// the run folder. The error is nil unless the load failed; rejects, the error limit and interruptions are none.
+// the run folder. The error is nil unless the load failed; rejects, the error limit and interruptions do not count.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {

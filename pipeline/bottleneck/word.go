@@ -10,9 +10,9 @@ const (
 	Instance              // the service throttles the whole instance
 	Table                 // the table as a whole accepts no more rows, or is being created
 	Index                 // as Partition, in most partitions of a table whose secondary indexes use capacity
-	Link                  // the maximum of requests is in flight, and rows wait for their answers
+	Link                  // the maximum number of requests is in flight, and rows wait for their answers
 	Key                   // rows wait until an earlier row of their key is final
-	Reader                // no rows wait: the input yields no more
+	Reader                // no rows wait: the input yields no more rows
 	CPU                   // as Link, Reader or Disk, while the process uses all processors
 	Disk                  // rows wait for the disk: spilled rows to be read back, others for a checkpoint
 	Ceiling               // a limit of the load's own: --max-rows-per-second, --max-wcu, --max-bytes-per-second

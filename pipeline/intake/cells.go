@@ -38,7 +38,7 @@ type cellName struct {
 type renamed struct {
 	name   *encode.Name
 	from   string // the column renamed to it
-	record int    // the record in which it was
+	record int    // the record in which it was renamed
 }
 
 // become notes that a record has a column that is written as n. A second is refused: its cells would become versions.

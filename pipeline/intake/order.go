@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// job is a piece of a source that becomes splits, a split that becomes rows, or, at last, why the input ends early.
+// job is a piece of a source that becomes splits, a split that becomes rows, or, finally, why the input ends early.
 type job struct {
 	source *plan.Source
 	first  bool      // the first of its source
@@ -75,7 +75,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources in turn and hands each piece to the workers and to stitch. All before an error is loaded.
+// feed reads the sources in turn and hands each piece to workers and to stitch. Everything before an error is loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget,
 	rows int64) error {
 	for s := range sources {

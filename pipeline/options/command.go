@@ -48,7 +48,7 @@ type Differing struct {
 	SettleFor   time.Duration `json:"settle-for,omitempty"`   // time for which differing rows are read again
 	Run         string        `json:"run,omitempty"`          // folder of a run to compare with
 	Extra       string        `json:"extra,omitempty"`        // report or fail; "" is report
-	Archive     string        `json:"archive,omitempty"`      // archive to compare in place of a table
+	Archive     string        `json:"archive,omitempty"`      // archive to compare instead of a table
 	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
 }
 
