@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Job identifies the load of a run in its folder. Its fields are those of the JSON.
+// Job identifies the load of a run in its folder. Its many fields are those of the JSON.
 type Job struct {
 	Identity string          `json:"identity"`      // of the run: the same for the same target, table and inputs
 	Run      string          `json:"run,omitempty"` // name of the run in the marks of its rows

@@ -18,7 +18,7 @@ type Snapshot struct {
 	State
 }
 
-// About is the part of a snapshot besides the final records. Its fields are those of the JSON at the file's beginning.
+// About is the part of a snapshot besides the final records. Its many fields form the JSON at the file's start.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`

@@ -17,7 +17,7 @@ import (
 // rejectBytes is roughly the memory of a rejected record without its text.
 const rejectBytes = 512
 
-// partMaker makes the parts of one split. Its fields are the parser's tools and the beginning of the current part.
+// partMaker makes the parts of one split. Its many fields are the parser's tools and the beginning of a part.
 type partMaker struct {
 	*parser
 	ctx     context.Context

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Option is one option of a command. Its flag, key in job files, field and manual are made from these fields.
+// Option is one option of a command. Its flag, key in job files, field and manual are made from its many fields.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is the user's request before the first row. It has a field for everything that the user may set.
+// Request is the user's request before the first row. It has many fields, one for each thing the user may set.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
