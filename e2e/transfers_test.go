@@ -71,14 +71,14 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	p.indexed("t", 300)
 	p.ends(0, []string{"copy", "t", p.inB("t"), "--create", "--verify"},
 		"gets the global index t_by_city with the key city, pk2 and the columns n when all rows are written",
-		"made the 2 secondary indexes of the table")
+		"created the 2 secondary indexes of the table")
 	p.sameIndexes(p.a, p.b, "t", "t")
 
 	// In one instance names are taken.
 	p.ends(2, []string{"copy", "t", "u", "--create"}, "--rename-index t_by_city=NAME")
 	p.run(2, "table", "describe", "u")
 	renamed := []string{"--rename-index", "t_by_city=u_by_city", "--rename-index", "t_by_n=u_by_n"}
-	p.ends(0, append([]string{"copy", "t", "u", "--create"}, renamed...), "made the 2 secondary indexes of the table")
+	p.ends(0, append([]string{"copy", "t", "u", "--create"}, renamed...), "created the 2 secondary indexes of the table")
 	p.sameIndexes(p.a, p.a, "t", "u")
 	p.ends(0, []string{"table", "describe", "u"}, "global index u_by_city with the key city, pk2 and the columns n")
 
