@@ -18,7 +18,7 @@ import (
 
 const module = "example.com/tsimport"
 
-// arrowsOf reads lines of rooms and, after a colon, what each of them may import; # begins a comment.
+// arrowsOf maps rooms to the rooms that they may import. A line lists rooms, a colon and imports; # begins a comment.
 func arrowsOf(text string) map[string][]string {
 	arrows, rooms := map[string][]string{}, []string{}
 	for line := range strings.Lines(text) {
@@ -262,10 +262,10 @@ func writesFiles(call *ast.CallExpr) bool {
 		of.Sel.Name)
 }
 
-func TestEveryImportIsAListedArrow(t *testing.T) {
+func TestImportsAreListed(t *testing.T) {
 	root := filepath.Join("..", "..")
 	seen := map[string]bool{}
-	ownModule := func(folder string) bool { // which is not a room
+	ownModule := func(folder string) bool { // a module of its own is not a room
 		_, err := os.Stat(filepath.Join(root, folder, "go.mod"))
 		return err == nil
 	}
@@ -283,7 +283,7 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 	}
 }
 
-// eachFile calls do for the repository's files, by path from here and in it, without test data and skipped folders.
+// eachFile calls do with every file's path from this folder and from the root, except in testdata and skipped folders.
 func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -341,7 +341,7 @@ func checkFile(t *testing.T, name, room string) {
 	})
 }
 
-// TestFoldersDoNotImportEachOther compares folders at the level at which two rooms part.
+// TestFoldersDoNotImportEachOther compares, for each import, the first folders in which the two paths differ.
 func TestFoldersDoNotImportEachOther(t *testing.T) {
 	imports := map[[2]string]string{}
 	for room, all := range arrows {
@@ -362,12 +362,12 @@ func TestFoldersDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// mostFolders limits the folders at the top, which everyone who opens the repository sees.
+// mostFolders limits the top-level folders: they are the first thing that a reader of the repository sees.
 const mostFolders = 17
 
-func TestFewFoldersAreAtTheTop(t *testing.T) {
+func TestTopLevelFoldersAreFew(t *testing.T) {
 	entries := conformance.Try(os.ReadDir(filepath.Join("..", ".."))).Must(t)
-	ignored := string(conformance.Read(t, "../..", ".gitignore")) // among others, what commands make
+	ignored := string(conformance.Read(t, "../..", ".gitignore")) // includes the folders that commands create
 	var folders []string
 	for _, e := range entries {
 		if made := strings.Contains(ignored, "\n/"+e.Name()+"/\n"); e.IsDir() && e.Name()[0] != '.' && !made {
@@ -387,14 +387,14 @@ func TestPackageNamesAreSpecific(t *testing.T) {
 	}
 }
 
-// maxFields limits the fields of a struct of the load path: a larger one hides a second noun. An embedded struct of its
+// maxFields limits the fields of a struct of the load path: a larger one is really two types. An embedded struct of its
 // room counts with its fields, except in documents, which JSON flattens; an embedded pointer is its own object.
 const maxFields = 15
 
-// loadPath are the rooms that rows pass through. Rooms below them count too.
+// loadPath lists the rooms that rows pass through, including the rooms below them.
 var loadPath = []string{"pipeline", "shuffle", "partitioner", "writer", "reader", "ratelimit"}
 
-// wideStructs have more fields. The comment of each says why.
+// wideStructs lists the structs with more than maxFields fields. Each one's comment says why.
 var wideStructs = []string{
 	"pipeline/checkpoint.About",
 	"pipeline/checkpoint.Job",
@@ -479,7 +479,7 @@ func isDocument(s *ast.StructType) bool {
 		func(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") })
 }
 
-// isKept excludes folders that only a working copy has.
+// isKept reports whether a folder is part of the repository, not only of a working copy.
 func isKept(folder string) bool {
 	switch top, _, _ := strings.Cut(folder, "/"); top {
 	case "dist", "try", "tsimport-store", "tsimport-runs", "node_modules":

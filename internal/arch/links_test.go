@@ -44,7 +44,7 @@ func TestPageLinksAreValid(t *testing.T) {
 
 var namedPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
 
-func TestPagesThatCodeNamesExist(t *testing.T) {
+func TestPagesNamedInCodeExist(t *testing.T) {
 	names := 0
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
 		if !strings.HasSuffix(rel, ".go") {
@@ -74,7 +74,7 @@ var (
 	ruledRow     = regexp.MustCompile(`-{3,}:?\s*\|\s*:?-{3,}`)
 )
 
-// TestPageTablesAndPicturesAreWellFormed finds what an editor's reflow damages: rows of tables and lines of pictures.
+// TestPageTablesAndPicturesAreWellFormed finds table rows and diagram lines that an editor's reflow has damaged.
 func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
@@ -122,7 +122,7 @@ func hasAnchor(t *testing.T, page, anchor string) bool {
 
 var navPage = regexp.MustCompile(`[a-zA-Z/-]+\.md`)
 
-func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
+func TestSiteNavigationListsAllPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, "packaging/site/mkdocs.yml")
 	_, nav, found := strings.Cut(string(text), "\nnav:\n")
@@ -147,7 +147,7 @@ func pageText(t *testing.T, name string) string {
 // readmeWords limits the README, counted by wc -w.
 const readmeWords = 700
 
-func TestTheReadmeIsShort(t *testing.T) {
+func TestReadmeIsShort(t *testing.T) {
 	n := len(strings.Fields(pageText(t, "README.md")))
 	conformance.True(t, n <= readmeWords,
 		"README.md has %d words, %d are allowed: move what is not for every reader to a page of docs/", n, readmeWords)
@@ -155,8 +155,8 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
 
-// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each in docs/internals/performance.md, with its command.
-func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
+// TestReadmeFiguresMatchPerformancePage looks for each figure, with its command, in docs/internals/performance.md.
+func TestReadmeFiguresMatchPerformancePage(t *testing.T) {
 	readme, page := pageText(t, "README.md"), pageText(t, filepath.Join("docs", "internals", "performance.md"))
 	intro, _, _ := strings.Cut(readme, "\n## ")
 	_, performance, found := strings.Cut(readme, "\n## Performance\n")
@@ -174,7 +174,7 @@ const howToLines = 120
 
 var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
 
-func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
+func TestHowTosAreShortAndBeginWithCommand(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
 		if folder := filepath.Base(filepath.Dir(page)); folder != "how-to" && folder != "coming-from" {
@@ -197,8 +197,8 @@ var (
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
-// TestEachPatternOfTestsMatchesOne: a -run or -bench that matches nothing passes, so a new name could empty a command.
-func TestEachPatternOfTestsMatchesOne(t *testing.T) {
+// TestTestPatternsMatch finds patterns of -run and -bench that match no test.
+func TestTestPatternsMatch(t *testing.T) {
 	root := filepath.Join("..", "..")
 	type folder struct {
 		name string
@@ -219,7 +219,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 			benches.FindAllStringSubmatch(string(text), -1)) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
 				if pattern == "^$" {
-					continue // none, for benchmarks
+					continue // -run '^$' runs benchmarks only
 				}
 				found++
 				pattern, _, _ = strings.Cut(pattern, "/")
@@ -235,7 +235,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	conformance.True(t, found >= 15, "found only %d patterns of tests", found)
 }
 
-// testsOf returns the names of the tests in a folder: all of them, or those that need no build tag.
+// testsOf returns the names of the tests in a folder, including the tests behind the e2e build tag if all is set.
 func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files := conformance.Try(filepath.Glob(filepath.Join(folder, "*_test.go"))).Must(t)
 	for _, file := range files {
@@ -253,7 +253,7 @@ func testsOf(t *testing.T, folder string, all bool) (names []string) {
 // internals holds the pages for developers, which exist in English only.
 const internals = "docs/internals/"
 
-// englishPages maps the pages for users to their Chinese pages, "" for none, by their paths in the repository.
+// englishPages maps the path of each page for users to that of its Chinese page, "" if there is none.
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
@@ -275,7 +275,7 @@ func englishPages(t *testing.T, root string) map[string]string {
 type shape struct {
 	levels, blocks []string
 	rows           int
-	figures        []string // outside of code and links, of two digits or more, sorted
+	figures        []string // of two or more digits, outside code and links, sorted
 }
 
 var (
@@ -305,7 +305,7 @@ func shapeOf(t *testing.T, page string) (s shape) {
 	return s
 }
 
-// without returns the figures of a, sorted, that b has less often.
+// without returns the figures that occur more often in a than in b, sorted.
 func without(a, b []string) (left []string) {
 	for _, figure := range a {
 		if i := slices.Index(b, figure); i >= 0 {
@@ -317,8 +317,8 @@ func without(a, b []string) (left []string) {
 	return left
 }
 
-// TestEveryPageHasChineseVersion: pages outside internals have a translation of equal commands, headings and figures.
-func TestEveryPageHasChineseVersion(t *testing.T) {
+// TestPagesHaveChineseVersions compares the commands, headings and figures of each page with its translation.
+func TestPagesHaveChineseVersions(t *testing.T) {
 	root := filepath.Join("..", "..")
 	both := englishPages(t, root)
 	for english, chinese := range both {
@@ -356,7 +356,7 @@ func TestEveryPageHasChineseVersion(t *testing.T) {
 	}
 }
 
-// TestChinesePagesUseTablestoresTerms: every Chinese word of the list of terms is used somewhere, no rejected one is.
+// TestChinesePagesUseTablestoresTerms checks that the list's Chinese terms are used, and its rejected ones are not.
 func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var all strings.Builder
@@ -364,7 +364,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	for _, chinese := range englishPages(t, root) {
 		text, err := os.ReadFile(filepath.Join(root, chinese))
 		if err != nil {
-			continue // none, or another test says so
+			continue // no list of terms; another test reports that
 		}
 		pages[chinese] = fence.ReplaceAllString(string(text), "")
 		all.WriteString(pages[chinese])

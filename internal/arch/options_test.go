@@ -16,9 +16,9 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-const longestFunction = 60 // lines, of the command line
+const longestFunction = 60 // lines, in cmd/tsimport/commands
 
-func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
+func TestCommandFunctionsAreShort(t *testing.T) {
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
 		if !strings.HasPrefix(rel, "cmd/tsimport/commands/") || strings.HasSuffix(rel, "_test.go") {
 			return
@@ -34,7 +34,7 @@ func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
 	})
 }
 
-// Repeating a command never goes through an argv: main.go alone parses arguments.
+// Only main.go parses arguments: code that repeats a command does not build an argv.
 func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 	parse := map[string]int{}
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -56,7 +56,7 @@ func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 }
 
 // The plan compares everything that a resumed load must find unchanged; the table of options lists what may change.
-func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
+func TestResumableOptionsAreNotCompared(t *testing.T) {
 	table := pageText(t, "pipeline/options/table.go")
 	compared := flagInText.FindAllString(pageText(t, "pipeline/plan/facts.go"), -1)
 	conformance.MustTrue(t, len(compared) >= 15, "only %q are compared", compared)
@@ -70,13 +70,13 @@ func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 // filesOfOption limits the average number of files that name an option's flag: lower it when the average falls.
 const filesOfOption = 5.45
 
-// optionNames finds the names of options in their table, and flags in a text.
+// optionNames matches option names in the table of options, flags matches flags in text.
 var (
 	optionNames = regexp.MustCompile(`\{Name: "([a-z0-9-]+)"`)
 	flagInText  = regexp.MustCompile(`--[a-z][a-z0-9-]+`)
 )
 
-func TestFewFilesNameAnOption(t *testing.T) {
+func TestOptionsAreNamedInFewFiles(t *testing.T) {
 	options, naming := map[string]bool{}, map[string]map[string]bool{}
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
 		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
@@ -116,13 +116,13 @@ func TestFewFilesNameAnOption(t *testing.T) {
 	}
 }
 
-// mostClimbs limits a room's arrows from a file to one above it, at each of which a reader goes down and up again.
+// mostClimbs limits, by room, references from a file to one above it: each makes a reader jump back.
 var mostClimbs = map[string]int{"pipeline": 19, "pipeline/lanes": 16, "pipeline/intake": 13, "pipeline/plan": 44}
 
-// mostClimbsElsewhere is the limit of the rooms below pipeline that are not listed above.
+// mostClimbsElsewhere is the limit for rooms below pipeline that mostClimbs does not list.
 const mostClimbsElsewhere = 7
 
-func TestFewArrowsBetweenFilesClimb(t *testing.T) {
+func TestFileArrowsRarelyClimb(t *testing.T) {
 	docs := conformance.Try(filepath.Glob("../../pipeline/*/doc.go")).Must(t)
 	for _, doc := range append(docs, "../../pipeline/doc.go") {
 		folder := filepath.Dir(doc)
@@ -142,7 +142,7 @@ func TestFewArrowsBetweenFilesClimb(t *testing.T) {
 	}
 }
 
-// arrowsOfFiles maps files of a package to those that define their names. A method counts if only one type has it.
+// arrowsOfFiles maps a package's files to the files that define names they use. Methods of several types do not count.
 func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	files := map[string]*ast.File{}
 	names := conformance.Try(filepath.Glob(filepath.Join(folder, "*.go"))).Must(t)
@@ -163,7 +163,7 @@ func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 					of = methods
 				}
 				if _, twice := of[d.Name.Name]; twice {
-					of[d.Name.Name] = "" // nobody knows which
+					of[d.Name.Name] = "" // ambiguous
 				} else {
 					of[d.Name.Name] = name
 				}
@@ -186,7 +186,7 @@ func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 		to, selected := map[string]bool{}, map[*ast.Ident]bool{}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.FuncDecl: // a method stands beside its type without using it
+			case *ast.FuncDecl: // a receiver is not a use of its type
 				if n.Recv != nil {
 					ast.Inspect(n.Recv, func(n ast.Node) bool {
 						if id, ok := n.(*ast.Ident); ok {
@@ -216,7 +216,7 @@ func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	return uses
 }
 
-// climbs orders files by the heuristic of Eades, Lin and Smyth, so that few arrows climb, and returns those that do.
+// climbs orders files by the heuristic of Eades, Lin and Smyth, and returns the arrows that still point upwards.
 func climbs(uses map[string]map[string]bool) (climbing []string) {
 	left := slices.Sorted(maps.Keys(uses))
 	var above, below []string
@@ -240,7 +240,7 @@ func climbs(uses map[string]map[string]bool) (climbing []string) {
 				break
 			}
 			if in == 0 {
-				out = len(uses) // nobody uses it: it stands on top
+				out = len(uses) // no file uses it, so it goes first
 			}
 			if out-in > best {
 				at, best = i, out-in
@@ -279,7 +279,7 @@ func TestClimbsAreFound(t *testing.T) {
 	conformance.True(t, len(got) == 1 && got[0] == "c -> a", "a circle of three: %q climb", got)
 }
 
-// realTime are the test files outside e2e that wait for the machine's clock, each with the reason against a bubble.
+// realTime maps test files outside e2e that wait in real time to the reason why they cannot run in a synctest bubble.
 var realTime = map[string]string{
 	"cmd/tsbench/main_test.go":                "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",
@@ -290,13 +290,13 @@ var realTime = map[string]string{
 	"reader/postgres/pooler_test.go":          "a real PostgreSQL replicates, or has no session left",
 }
 
-// bubbles are the names by which a test file runs in virtual time.
+// bubbles lists identifiers that show that a test file runs in virtual time.
 var bubbles = []string{"synctest", "virtually", "virtual", "inBubble", "eachSeed"}
 
-// waits are the functions of package time by which a test waits. Others only limit a wait.
+// waits lists the functions of package time that make a test wait. The others only limit a wait.
 var waits = []string{"Sleep", "Tick", "NewTicker"}
 
-func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
+func TestOnlyListedFilesWaitInRealTime(t *testing.T) {
 	found := map[string]bool{}
 	others := func(folder string) bool {
 		return slices.Contains([]string{"e2e", "packaging/k8s", "packaging/oci"}, folder)

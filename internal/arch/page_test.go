@@ -25,8 +25,8 @@ var (
 	bareName  = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
-// TestTheArchitecturePageNamesWhatExists checks the page's files, folders, identifiers, and that it has every room.
-func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
+// TestArchitecturePageNamesExist checks that what the page names exists, and that it lists every room.
+func TestArchitecturePageNamesExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, architecturePage)
 	page := string(text)
@@ -62,8 +62,8 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	conformance.True(t, identifiers >= 10, "%s names only %d identifiers with their files", architecturePage, identifiers)
 }
 
-// TestEachDecisionNamesItsFunction checks that each answer names a function, type or constant that its file declares.
-func TestEachDecisionNamesItsFunction(t *testing.T) {
+// TestDecisionsNameTheirFunctions checks that each answer names a function, type or constant that its file declares.
+func TestDecisionsNameTheirFunctions(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, architecturePage)
 	_, section, _ := strings.Cut(string(text), "## Where each decision is made\n")
@@ -97,8 +97,8 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 // mostOfOption limits the functions that read or change the value of an option on its way to the lane.
 const mostOfOption = 8
 
-// TestTheWayOfAnOptionIsShort counts the functions of each way on the page; each mentions the option or all options.
-func TestTheWayOfAnOptionIsShort(t *testing.T) {
+// TestOptionPathsAreShort counts the functions that the page lists for each option; each must use it or all options.
+func TestOptionPathsAreShort(t *testing.T) {
 	root := filepath.Join("..", "..")
 	_, section, _ := strings.Cut(string(conformance.Read(t, root, architecturePage)), "## From a flag to the lane\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -114,7 +114,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 			t.Errorf("--%s is read or changed by %d functions, want 4 to %d", name, n, mostOfOption)
 		}
 		field := strings.ToLower(strings.ReplaceAll(name, "-", ""))
-		for _, f := range functions[2:] { // the first two read any option
+		for _, f := range functions[2:] { // the first two handle all options
 			conformance.Contains(t, strings.ToLower(string(conformance.Read(t, root, f[1]))), field, "--%s: %s", name, f[1])
 		}
 	}
@@ -133,7 +133,7 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			declared[n.Name.Name] = true
-			return false // what it declares is its own
+			return false // names declared inside are local
 		case *ast.TypeSpec:
 			declared[n.Name.Name] = true
 		case *ast.ValueSpec:
@@ -148,8 +148,8 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 
 const fieldsPage = "docs/fields.md"
 
-// TestThePageOfFieldsHasEachField takes all fields' names of summary.json and /status from complete sample files.
-func TestThePageOfFieldsHasEachField(t *testing.T) {
+// TestFieldsPageHasAllFields takes the names of all fields of summary.json and /status from complete sample files.
+func TestFieldsPageHasAllFields(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, fieldsPage)
 	named := map[string]bool{}
@@ -185,13 +185,13 @@ func collectNames(v any, names map[string]bool) {
 	}
 }
 
-// glossaryPage defines the words of users, glossaryOfCode the words of the code.
+// glossaryPage defines the terms in the user documentation, glossaryOfCode the terms in the code.
 const (
 	glossaryPage   = "docs/glossary.md"
 	glossaryOfCode = "docs/internals/glossary.md"
 )
 
-// emphasized are words that pages set in italics without defining them.
+// emphasized lists words that pages set in italics only for emphasis.
 var emphasized = []string{"and", "and a line end", "any", "at the same time", "error", "every", "is", "new",
 	"of allowed", "ok", "old", "text", "without", "scanned", "too few samples to tell", "file order", "dynamodb json"}
 
@@ -216,8 +216,8 @@ func glossary(t *testing.T, root string) map[string]bool {
 	return words
 }
 
-// TestTheGlossaryHasTheWordsOfAllPages: every word in italics is defined, and every defined word is used.
-func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
+// TestGlossaryDefinesEmphasizedWords checks that every word in italics is defined, and every defined word is used.
+func TestGlossaryDefinesEmphasizedWords(t *testing.T) {
 	root := filepath.Join("..", "..")
 	words := glossary(t, root)
 	conformance.True(t, len(words) >= 80, "%s defines only %d words", glossaryPage, len(words))

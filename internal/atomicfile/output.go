@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// Output is a user's path, resolved, and how to write it.
+// Output is a user's path after links are resolved, and how to write to it.
 type Output struct {
-	Path   string // of the file that is made or replaced: links are followed
-	Stream bool   // a pipe, terminal, device or open descriptor: written directly
+	Path   string // the file to create or replace, with links followed
+	Stream bool   // the path is a pipe, terminal, device or open descriptor: written directly
 	info   fs.FileInfo
 }
 
-// RefusedError says why nothing is written to a user's path.
+// RefusedError says why a user's path cannot be written.
 type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string { return e.Path + " " + e.Why }
 
-// Exit is the exit code of a command with the path (exitcode.Coded).
+// Exit is the exit code of a command that was given the path (exitcode.Coded).
 func (e *RefusedError) Exit() int { return 2 }
 
 const maxLinks = 40
 
-// Find says how to write a path. The error is a *RefusedError for a folder, a disk, a socket and a dangling link.
+// Find resolves a path for writing. It returns a *RefusedError for a folder, a disk, a socket and a dangling link.
 func Find(path string) (Output, error) {
 	o := Output{Path: path}
 	for range maxLinks {
@@ -71,13 +71,13 @@ func target(link string) (string, error) {
 	if err != nil || filepath.IsAbs(to) {
 		return to, err
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(link)) // or .. in the link would be of the wrong folder
+	dir, err := filepath.EvalSymlinks(filepath.Dir(link)) // so that .. in the link is relative to the right folder
 	return filepath.Join(dir, to), err
 }
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; 0 is none.
+// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; pid is 0 for none.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)
@@ -93,7 +93,7 @@ func descriptor(path string) (pid, number int) {
 	return pid, number
 }
 
-// readerEach is the time between tries of a pipe without a reader.
+// readerEach is the interval at which Open tries again to open a pipe that has no reader.
 const readerEach = 50 * time.Millisecond
 
 // Open opens an output written in place; flag is os.O_TRUNC, os.O_APPEND or os.O_EXCL. It waits for a pipe's reader.
@@ -111,7 +111,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 	flag = os.O_WRONLY | os.O_APPEND
 	if o.info != nil && o.info.Mode()&fs.ModeNamedPipe != 0 {
-		flag |= syscall.O_NONBLOCK // does not wait for its reader
+		flag |= syscall.O_NONBLOCK // opening does not block until there is a reader
 	}
 	for {
 		f, err := os.OpenFile(o.Path, flag, 0)
@@ -120,7 +120,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("open %s: nobody reads the pipe: %w", o.Path, context.Cause(ctx))
+			return nil, fmt.Errorf("open %s: no process reads the pipe: %w", o.Path, context.Cause(ctx))
 		case <-time.After(readerEach):
 		}
 	}
@@ -138,7 +138,7 @@ func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Wri
 	if err != nil {
 		return err
 	}
-	unhook := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) }) // only of pipes
+	unhook := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) }) // works for pipes only
 	err = write(f)
 	unhook()
 	if errors.Is(err, os.ErrDeadlineExceeded) {

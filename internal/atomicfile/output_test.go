@@ -32,7 +32,7 @@ func writeTo(ctx context.Context, path, text string) error {
 	})
 }
 
-func TestLinkStaysAndTargetIsReplaced(t *testing.T) {
+func TestLinkIsKeptAndTargetReplaced(t *testing.T) {
 	dir := t.TempDir()
 	deep, real := filepath.Join(dir, "up", "deep"), filepath.Join(dir, "up", "real")
 	must(t, errors.Join(os.MkdirAll(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
@@ -125,7 +125,7 @@ func TestFileOfDescriptorIsNotReplaced(t *testing.T) {
 	defer in.Close()
 	path := fmt.Sprintf("/proc/%d/fd/1", other.Process.Pid)
 	if _, err := os.Stat(path); err != nil {
-		return // as on systems without /proc
+		return // a system without /proc
 	}
 	err = writeTo(t.Context(), path, ", another's")
 	conformance.True(t, err == nil && content(t, name) == "before rows after, another's", "%v: %s", err, content(t, name))

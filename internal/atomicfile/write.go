@@ -17,13 +17,13 @@ import (
 // Suffix ends the names of temporary files.
 const Suffix = ".part"
 
-// Options are a file's permissions and the treatment of the old one.
+// Options are the permissions of a new file and the treatment of the old one.
 type Options struct {
 	Perm     fs.FileMode
 	Previous string // name in the same folder that the old file gets; empty removes the old file
 }
 
-// Operations that tests make fail.
+// Operations that tests replace by failing ones.
 var (
 	syncFile = (*os.File).Sync
 	closeIt  = (*os.File).Close
@@ -49,7 +49,7 @@ func Write(name string, o Options, write func(io.Writer) error) error {
 		return nil
 	}
 	if left, statErr := os.Lstat(f.Name()); statErr != nil || !os.SameFile(made, left) {
-		return err // renamed already, or another writer's
+		return err // it was renamed already, or is another writer's file
 	}
 	return errors.Join(err, os.Remove(f.Name()))
 }
@@ -62,7 +62,7 @@ func WriteBytes(name string, o Options, content []byte) error {
 	})
 }
 
-// New makes a file for Commit, as Write makes its temporary file.
+// New creates a temporary file for Commit, as Write does.
 func New(name string, perm fs.FileMode) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !info.IsDir() {
 		if err := os.Remove(name); err != nil {
@@ -72,7 +72,7 @@ func New(name string, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// Commit names a complete file in the same folder: steps 1, 3 and 4. It closes it; after an error the old name stays.
+// Commit closes a file of New and renames it within its folder: steps 1, 3 and 4. After an error it keeps its old name.
 func Commit(f *os.File, name string) error { return commit(f, name, "") }
 
 func commit(f *os.File, name, previous string) error {
@@ -95,7 +95,7 @@ func commit(f *os.File, name, previous string) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// MakeFolder makes a folder, and those above it, that survive a loss of power.
+// MakeFolder makes a folder and its parents, and syncs them so that they survive a power failure.
 func MakeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -112,7 +112,7 @@ func MakeFolder(dir string) error {
 	return syncFolder(above)
 }
 
-// syncFolder makes renames in a folder survive a loss of power, if the system can.
+// syncFolder makes renames in a folder survive a power failure, if the system supports it.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -134,7 +134,7 @@ func syncFolder(dir string) error {
 // MaxNameBytes is the longest file name in common file systems.
 const MaxNameBytes = 255
 
-// Beside returns a file name plus a suffix. Too long a name is shortened, and gets a hash of the whole.
+// Beside returns a file name plus a suffix. A name that would be too long is shortened and gets a hash of the whole.
 func Beside(name, suffix string) string {
 	dir, base := filepath.Split(name)
 	if len(base)+len(suffix) <= MaxNameBytes {

@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// system stands in for the operations of the system: it records them and fails the n-th.
+// system replaces the system's operations: it records them and fails one of them.
 type system struct {
 	calls []string
-	fail  int // which call fails; negative is none
+	fail  int // number of the call that fails; negative for none
 	err   error
 }
 
@@ -62,7 +62,7 @@ func put(t *testing.T, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
+func TestSyncAndRenameOrder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("folders are not synced there")
 	}
@@ -77,7 +77,7 @@ func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
 	conformance.Equal(t, content(t, name)+" "+content(t, filepath.Join(dir, "before")), "new old", "content")
 }
 
-func TestAnyFailureLeavesOldOrNewContent(t *testing.T) {
+func TestFailureLeavesOldOrNewContent(t *testing.T) {
 	for _, previous := range []string{"", "before"} {
 		broken := errors.New("broken")
 		for fail := 0; ; fail++ {
@@ -106,7 +106,7 @@ func TestAnyFailureLeavesOldOrNewContent(t *testing.T) {
 	}
 }
 
-func TestWritersErrorChangesNothing(t *testing.T) {
+func TestWriteErrorChangesNothing(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	put(t, name, "old")
 	broken := errors.New("broken")

@@ -10,15 +10,15 @@ import (
 // File is a file's entry in the manifest. Pointers are nil if the manifest is silent.
 type File struct {
 	Path, Format, Compression, Encoding string
-	Expected                            string // ok, error or any; empty for other files
+	Expected                            string // ok, error or any; empty for files without an expected result
 	Note                                string
-	DerivedFrom                         string `json:"derived_from"` // the file that this one gives decompressed
+	DerivedFrom                         string `json:"derived_from"` // the content of this compressed file
 	Delimiter                           *string
 	Header                              *bool
 	Rows, Records                       *int64
 }
 
-// Part returns the folder of the files in the repository.
+// Part returns the folder of the part of the collection in this repository.
 func Part(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(root(t), "reader", "testdata")
@@ -37,7 +37,7 @@ func Whole(t testing.TB) string {
 	return dir
 }
 
-// Dir returns the folder of the whole collection, or else of the part. The whole lacks the part's folder "made".
+// Dir returns the folder of the whole collection, or of the part without it. Only the part has a folder "made".
 func Dir(t testing.TB) string {
 	t.Helper()
 	if dir := Whole(t); dir != "" {
@@ -55,7 +55,7 @@ func Run(t *testing.T, test func(t *testing.T, dir string)) {
 	}
 }
 
-// Files returns the manifest of a folder.
+// Files returns the entries of a folder's manifest.
 func Files(t testing.TB, dir string) []File {
 	t.Helper()
 	var files []File

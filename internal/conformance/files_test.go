@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// maxPartBytes limits the share of a clone that these tests take.
+// maxPartBytes limits the size of the part, which every clone of the repository downloads.
 const maxPartBytes = 1300 << 10
 
-// TestPartAgreesWithManifest: every file is listed once and has a licence that its README names, and all are small.
+// TestPartAgreesWithManifest checks that the manifest lists all files, with licences, and that the part is small.
 func TestPartAgreesWithManifest(t *testing.T) {
 	dir := Part(t)
 	readme := string(Read(t, dir, "README.md"))
@@ -44,8 +44,8 @@ func TestPartAgreesWithManifest(t *testing.T) {
 	True(t, size <= maxPartBytes, "the files have %d bytes, more than %d", size, maxPartBytes)
 }
 
-// TestTheWholeIsNamedByTheEnvironment: without a collection the tests run on the part.
-func TestTheWholeIsNamedByTheEnvironment(t *testing.T) {
+// TestEnvironmentNamesCollection checks that tests run on the part if there is no collection.
+func TestEnvironmentNamesCollection(t *testing.T) {
 	t.Setenv("TSIMPORT_SHARED_DATA", t.TempDir())
 	dir := Whole(t)
 	True(t, dir == "" && Dir(t) == Part(t), "an empty folder is mistaken for the collection: %q, %q", dir, Dir(t))
@@ -56,7 +56,7 @@ func TestTheWholeIsNamedByTheEnvironment(t *testing.T) {
 	True(t, strings.Join(ran, " ") == "part whole", "it ran on %q", ran)
 }
 
-// told is a test that only counts failures.
+// told stands in for a test and counts its failures.
 type told int
 
 func (n *told) Helper()               {}
@@ -64,7 +64,7 @@ func (n *told) Fatal(...any)          { *n++ }
 func (n *told) Errorf(string, ...any) { *n++ }
 func (n *told) Fatalf(string, ...any) { *n++ }
 
-// TestFailedChecksFailTests: a check that reports nothing would hide every failure.
+// TestFailedChecksFailTests guards against a check that never fails, which would hide every defect.
 func TestFailedChecksFailTests(t *testing.T) {
 	for _, holds := range []bool{true, false} {
 		var n told

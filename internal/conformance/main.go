@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Main runs a package's tests and ends the process. The heap may grow before garbage is collected, and temporary
-// folders are in memory if a gigabyte is free there: a load calls fsync about fifteen times. TMPDIR, if set, stays.
+// Main runs a package's tests and exits. It lets the heap grow before garbage is collected, and puts temporary folders
+// in memory if a gigabyte is free there, because a load calls fsync about fifteen times. It respects TMPDIR.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	if folder := inMemory(); folder != "" && os.Getenv("TMPDIR") == "" {
@@ -23,7 +23,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Must ends a test, or one drawing of a property, on an unexpected error.
+// Must ends a test, or one run of a property, on an unexpected error.
 func Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -34,25 +34,25 @@ func Must(t interface {
 	}
 }
 
-// Sure stands for a test where generators and models have none: what cannot fail ends the program.
+// Sure replaces a test in generators and models, which have none: a failure, which is impossible, ends the program.
 type Sure struct{}
 
 func (Sure) Helper()           {}
 func (Sure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
-// ErrorOf is the error of a call that also returns a value.
+// ErrorOf returns only the error of a call that also returns a value.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// Result is a call's result, until Must takes its value.
+// Result is the result of a call, whose error Must checks.
 type Result[T any] struct {
 	value T
 	err   error
 }
 
-// Try takes a call's result.
+// Try makes a Result of the results of a call.
 func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
 
-// Must returns the value. An error ends a test, or one drawing of a property.
+// Must returns the value. An error ends the test, or one run of a property.
 func (r Result[T]) Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -73,7 +73,7 @@ func True(t interface {
 	}
 }
 
-// MustTrue ends a test, or one drawing of a property, on a false condition.
+// MustTrue ends a test, or one run of a property, on a false condition.
 func MustTrue(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -92,7 +92,7 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
-// MustEqual ends a test, or one drawing of a property, on an unexpected value.
+// MustEqual ends a test, or one run of a property, on an unexpected value.
 func MustEqual[T comparable](t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -127,7 +127,7 @@ func Contains(t testing.TB, text, want, format string, args ...any) {
 	}
 }
 
-// Refused reports a missing error, or one without the wanted text. "" allows any.
+// Refused reports a missing error, or an error without the wanted text. "" allows any error.
 func Refused(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -135,14 +135,14 @@ func Refused(t testing.TB, err error, want, format string, args ...any) {
 	}
 }
 
-// InALine is Refused, and the error must be of one line.
+// InALine is Refused for an error that must be one line.
 func InALine(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	Refused(t, err, want, format, args...)
 	True(t, !strings.Contains(fmt.Sprint(err), "\n"), "an error of several lines: %q", err)
 }
 
-// shown quotes a text of one line; other values get the names of their fields.
+// shown quotes strings of one line, and shows other values with the names of their fields.
 func shown(value any) string {
 	if text, ok := value.(string); ok && !strings.Contains(text, "\n") {
 		return strconv.Quote(text)
@@ -150,7 +150,7 @@ func shown(value any) string {
 	return fmt.Sprintf("%+v", value)
 }
 
-// NotForRaces skips a test with -short, under which the race detector runs, that is slow and starts no goroutines.
+// NotForRaces skips a slow test that starts no goroutines if -short is set, as make race does.
 func NotForRaces(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

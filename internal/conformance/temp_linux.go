@@ -2,7 +2,7 @@ package conformance
 
 import "syscall"
 
-// inMemory is a folder in memory with a gigabyte free, or empty.
+// inMemory returns a folder in memory with a gigabyte free, or "".
 func inMemory() string {
 	const folder, tmpfs, enough = "/dev/shm", 0x01021994, 1 << 30
 	var s syscall.Statfs_t

@@ -22,7 +22,7 @@ type Entry struct {
 	Code   string `json:"code"`
 	Kind   Kind   `json:"kind"`
 	Cause  string `json:"cause"`
-	Does   string `json:"does,omitempty"` // how a load treats it
+	Does   string `json:"does,omitempty"` // how a load reacts
 	Remedy string `json:"remedy"`
 }
 
@@ -53,7 +53,7 @@ func Find(code string) (e Entry, found bool) {
 	return all[i], true
 }
 
-// does describes a load's reaction to a service code, by the client's class of it.
+// does describes a load's reaction to a code of the service, by its class in package client.
 func does(code string) string {
 	text := map[client.Class]string{
 		client.Permanent:    "rejects the row, which was not written",

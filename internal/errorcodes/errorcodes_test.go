@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md")
 
-// TestEveryCodeHasAnEntry finds the codes where they are defined, so a new one cannot be forgotten here.
-func TestEveryCodeHasAnEntry(t *testing.T) {
+// TestAllCodesHaveEntries finds the codes where they are defined, so a new one cannot be forgotten here.
+func TestAllCodesHaveEntries(t *testing.T) {
 	root := filepath.Join("..", "..")
 	found := map[Kind]int{}
 	for _, at := range []struct {
@@ -49,7 +49,7 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 	}
 }
 
-// constants are the constants of a file with literal values.
+// constants returns the constants of a file that have literal values.
 func constants(t *testing.T, name string) map[string]string {
 	out := map[string]string{}
 	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
@@ -65,7 +65,7 @@ func constants(t *testing.T, name string) map[string]string {
 	return out
 }
 
-// clientCodes are the literals of a file that are codes of the service.
+// clientCodes returns the string literals of a file that are codes of the service.
 func clientCodes(t *testing.T, name string) map[string]bool {
 	out := map[string]bool{}
 	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
@@ -104,7 +104,7 @@ func TestEntriesAreCompleteAndUnique(t *testing.T) {
 	conformance.True(t, !found, "half a code is found")
 }
 
-func TestThePageOfErrors(t *testing.T) {
+func TestErrorsPage(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "errors.md")
 	want := page()
 	if *update {

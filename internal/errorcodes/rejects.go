@@ -1,6 +1,6 @@
 package errorcodes
 
-// rejects are this program's codes for rows.
+// rejects lists tsimport's own codes for rejected rows.
 var rejects = []Entry{
 	reject("AmbiguousEscape", "a backslash, quote or hexadecimal text in a dump can be read in two ways, and the "+
 		"dialect does not say which",
@@ -62,7 +62,7 @@ func reject(code, cause, remedy string) Entry {
 	return Entry{Code: code, Kind: Reject, Cause: cause, Remedy: remedy}
 }
 
-// answers are the service's codes. The client decides a load's reaction to each.
+// answers lists the service's codes. Package client decides how a load reacts to each.
 var answers = []Entry{
 	answer("OTSAuthFailed", "the access key does not exist, the secret is wrong, the instance is not yours or not "+
 		"running, it takes requests from its VPC only, or this machine's clock is off by more than 15 minutes",

@@ -1,3 +1,3 @@
-// Package exactcsv reads CSV with encoding/csv, but keeps carriage returns before a line feed inside quotes, as given
-// to a csv.Writer. It is for small files and those written by commands; reader/csv reads the inputs of a load.
+// Package exactcsv reads CSV with encoding/csv, but keeps a carriage return before a line feed inside quotes, as a
+// csv.Writer wrote it. It is for small files and files that commands wrote; reader/csv reads the inputs of a load.
 package exactcsv

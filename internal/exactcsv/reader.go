@@ -8,12 +8,12 @@ import (
 // NewReader returns a reader of records. As with csv.Reader, a quote inside an unquoted field is an error.
 func NewReader(r io.Reader) *csv.Reader { return csv.NewReader(&doubling{from: r}) }
 
-// doubling doubles the carriage returns inside quotes before a line feed: a csv.Reader drops one of each.
+// doubling doubles a carriage return before a line feed inside quotes, because a csv.Reader drops one.
 type doubling struct {
 	from    io.Reader
-	text    []byte // read, and not passed on
+	text    []byte // read but not yet passed on
 	room    [4 << 10]byte
-	inside  bool // quotes
+	inside  bool // inside quotes
 	pending bool // a carriage return inside quotes was passed on
 	err     error
 }

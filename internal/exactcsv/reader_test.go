@@ -44,7 +44,7 @@ func TestLinesMayEndWithCRLF(t *testing.T) {
 	conformance.True(t, err == nil && reflect.DeepEqual(got, want), "%q: %v", got, err)
 }
 
-func TestReadErrorIsReadersError(t *testing.T) {
+func TestReadErrorIsReturned(t *testing.T) {
 	_, err := NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a,b\nc,d\n")))).ReadAll()
 	conformance.Equal(t, err, iotest.ErrTimeout, "the error of the file")
 }

@@ -1,2 +1,2 @@
-// Package exitcode has the exit codes of commands, which tell their callers what to do next.
+// Package exitcode defines the exit codes of commands, which tell callers what to do next.
 package exitcode

@@ -8,10 +8,10 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Codes, a contract with schedulers.
+// The exit codes. Schedulers rely on them, so they do not change.
 const (
 	OK          = 0
-	Failed      = 1   // try again: the run can be resumed
+	Failed      = 1   // not finished; the same command can be tried again
 	Usage       = 2   // wrong flags or configuration, or an unsuitable input
 	Rejects     = 3   // finished, but some rows were rejected, or deletes withheld
 	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
@@ -21,8 +21,8 @@ const (
 	Hangup      = 129 // the terminal is gone
 	Interrupted = 130
 	Crashed     = 134 // the runtime has ended the process: a panic, no memory, SIGQUIT
-	Killed      = 137 // by SIGKILL, so no command ends with it itself
-	Pipe        = 141 // the reader of the output has seen enough
+	Killed      = 137 // by SIGKILL: the command itself cannot return it
+	Pipe        = 141 // the reader of the output has closed it
 	Terminated  = 143
 )
 
@@ -32,7 +32,7 @@ type Coded interface {
 	Exit() int
 }
 
-// Of returns an error's code: its own, or the one that follows from the service's answer in it.
+// Of returns an error's exit code: its own, or the one for the service's answer in its chain.
 func Of(err error) int {
 	var coded Coded
 	switch {
@@ -50,12 +50,11 @@ func Of(err error) int {
 	return Failed
 }
 
-// Order has all codes that a command ends with itself; the first one that occurs is the common code of several
-// commands.
+// Order lists all codes that a command can return itself. Of several commands' codes, the first in this order counts.
 var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput,
 	Rejects, OK}
 
-// First returns a job's code from its parts' codes; OK if there are none. A code not listed here counts as Failed.
+// First returns a job's code from its parts' codes; OK if there are none. A code that is not in Order counts as Failed.
 func First(codes ...int) int {
 	first := len(Order) - 1
 	for _, c := range codes {

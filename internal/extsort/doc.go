@@ -1,4 +1,4 @@
-// Package extsort sorts more items than fit in memory. A Sorter takes items, each a key and a value of bytes; Sorted
-// returns them by key, then by value, all or a range. Each item comes out exactly once, in an order that does not
-// depend on the memory, and memory and open readers stay within their limits.
+// Package extsort sorts more items than fit in memory. A Sorter takes items, pairs of a key and a value in bytes;
+// Sorted returns all or a range of them, ordered by key, then by value. It returns each item exactly once, in an order
+// that does not depend on the available memory, and keeps to the limits on memory and readers.
 package extsort

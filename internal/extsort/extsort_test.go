@@ -65,7 +65,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 			if s.Len() != int64(len(items)) || memory == 1 && len(items) > 1000 && s.Spilled() != s.Len() {
 				rt.Fatalf("%d items, %d on disk, of %d", s.Len(), s.Spilled(), len(items))
 			}
-			// The parts between any cuts make up the whole.
+			// The ranges between any cuts together hold all items.
 			var parts []pair
 			var from []byte
 			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {
@@ -79,7 +79,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 	})
 }
 
-func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
+func TestManyRunsAreMergedBeforeReading(t *testing.T) {
 	var items []pair
 	for i := range 20_000 {
 		var key [8]byte

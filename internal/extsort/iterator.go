@@ -34,7 +34,7 @@ func newIterator(s *Sorter, runs []*run, from, to []byte) *Iterator {
 	return it
 }
 
-// open goes to a cursor's first item that is not before from.
+// open moves a cursor to its first item at or after from.
 func (it *Iterator) open(c *cursor, from []byte) {
 	for it.err == nil {
 		ok, err := c.next()
@@ -51,7 +51,7 @@ func (it *Iterator) open(c *cursor, from []byte) {
 	}
 }
 
-// Next goes to the next item; false means the end or an error.
+// Next moves to the next item; false means the end or an error.
 func (it *Iterator) Next() bool {
 	if it.started && it.err == nil && len(it.cursors) > 0 {
 		it.advance()
@@ -105,7 +105,7 @@ func less(a, b *cursor) bool {
 	return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.value, b.value)) < 0
 }
 
-// Alone reports whether the next item certainly has another key. It does not compare keys: false says nothing.
+// Alone reports whether the next item surely has a different key. It does not compare keys, so false means unknown.
 func (it *Iterator) Alone() bool {
 	c := it.cursors[0]
 	return c.run == nil && (len(c.items) == 0 || c.items[0].head != c.head)
@@ -117,5 +117,5 @@ func (it *Iterator) Key() []byte { return it.key }
 // Value returns the item's value, valid until Next.
 func (it *Iterator) Value() []byte { return it.value }
 
-// Err returns why Next ended early.
+// Err returns the error that made Next return false, or nil at the end.
 func (it *Iterator) Err() error { return it.err }

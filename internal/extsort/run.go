@@ -17,12 +17,12 @@ type frame struct {
 	on    spill.Frame
 }
 
-// from returns the first frame that can hold the key or a later one.
+// from returns the index of the first frame that can hold the key or a later one.
 func (r *run) from(key []byte) int {
 	if key == nil {
 		return 0
 	}
-	// The frame before the first that begins at or after the key may end with it.
+	// The frame before it may end with the key.
 	n := sort.Search(len(r.frames), func(i int) bool { return bytes.Compare(r.frames[i].first, key) >= 0 })
 	return max(n-1, 0)
 }
@@ -75,15 +75,15 @@ type cursor struct {
 	key, value []byte
 
 	sorter *Sorter
-	items  []item // in memory, that follow
-	head   uint64 // of key, in memory
-	ahead  int    // of items, those whose bytes have been looked at
-	looked byte   // so that looking is not left out
+	items  []item // the remaining items, in memory
+	head   uint64 // of key, for items in memory
+	ahead  int    // number of items already touched
+	looked byte   // keeps the compiler from removing readAhead's loads
 
 	run   *run
-	frame int    // to be read next
+	frame int    // the next to read
 	buf   []byte // of the current frame
-	rest  []byte // of buf
+	rest  []byte // of buf, not yet read
 }
 
 func (c *cursor) next() (ok bool, err error) {
@@ -126,7 +126,7 @@ func (c *cursor) next() (ok bool, err error) {
 // batch is the number of items touched before they are used.
 const batch = 32
 
-// readAhead touches the next items in the arena, so that the processor fetches them together.
+// readAhead touches the next items in the arena, so that the processor fetches them from memory in parallel.
 func (c *cursor) readAhead() {
 	c.ahead = min(batch, len(c.items))
 	for i := range c.items[:c.ahead] {

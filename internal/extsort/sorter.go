@@ -14,24 +14,24 @@ import (
 )
 
 type Options struct {
-	Memory  int64         // bytes for items before they are spilled, and for reading them back; 0 takes DefaultMemory
-	Readers int           // iterators that will be used at a time; 0 takes 1
-	Spill   spill.Options // where runs are kept
+	Memory  int64         // bytes for items before they are spilled, and for reading them back; 0 means DefaultMemory
+	Readers int           // iterators used at the same time; 0 means 1
+	Spill   spill.Options // where sorted runs are stored
 }
 
 // DefaultMemory is a Sorter's memory by default.
 const DefaultMemory = 64 << 20
 
-// frameBytes is the approximate content of a run's frame. Each open reader keeps one of every run.
+// frameBytes is the approximate size of a run's frame. Each open reader holds one frame of every run.
 const frameBytes = 64 << 10
 
-// At least this many runs are read at a time, however little memory there is.
+// minFanIn is the least number of runs read at a time, however little memory there is.
 const minFanIn = 4
 
 // item is one item in a Sorter's arena.
 type item struct {
-	head       uint64 // of the key: its first bytes as an integer that orders as they do
-	at         uint32 // of the key in the arena, which the value follows
+	head       uint64 // the key's first bytes as an integer in the same order
+	at         uint32 // offset of the key in the arena; the value follows it
 	key, value uint32 // lengths
 }
 
@@ -46,10 +46,10 @@ type Sorter struct {
 	items []item
 	runs  []*run
 	count int64
-	spill int64 // items that were written to disk first
+	spill int64 // number of items written to disk
 }
 
-// New makes a sorter. Nothing is on disk before memory is full.
+// New makes a sorter. It writes nothing to disk until its memory is full.
 func New(o Options) (*Sorter, error) {
 	o.Memory, o.Readers = cmp.Or(o.Memory, DefaultMemory), max(o.Readers, 1)
 	store, err := spill.Open(o.Spill)
@@ -57,7 +57,7 @@ func New(o Options) (*Sorter, error) {
 		return nil, err
 	}
 	s := &Sorter{store: store}
-	// Growing the arena takes it twice for a moment.
+	// While the arena grows, the old and the new one exist together.
 	s.limit = max(min(o.Memory/2, math.MaxUint32/2), 4<<10)
 	s.fanIn = int(max(o.Memory/(2*frameBytes*int64(o.Readers)), minFanIn))
 	return s, nil
@@ -90,11 +90,11 @@ func room[T any](s []T, n int, most int64) []T {
 	return s
 }
 
-// Expect prepares for about that many items, with about that many bytes of keys and values.
+// Expect allocates memory for about that many items, with about that many bytes of keys and values together.
 func (s *Sorter) Expect(items, bytes int64) {
 	items, bytes = items+items/16, bytes+bytes/16
-	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that memory has
-	// slices.Grow would write zeros to all of it.
+	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that fits in memory
+	// slices.Grow would also clear the new memory.
 	s.arena = append(make([]byte, 0, max(int(share*float64(bytes)), len(s.arena))), s.arena...)
 	s.items = append(make([]item, 0, max(int(share*float64(items)), len(s.items))), s.items...)
 }
@@ -104,11 +104,11 @@ func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }
 func (s *Sorter) valueOf(i *item) []byte { return s.arena[i.at+i.key:][:i.value] }
 
 func (s *Sorter) sortItems() {
-	var differ uint64 // bits of the heads that are not the same in all
+	var differ uint64 // bits in which any heads differ
 	for i := range s.items {
 		differ |= s.items[i].head ^ s.items[0].head
 	}
-	s.sortFrom(s.items, (bits.Len64(differ)-1)&^7) // negative if there are none
+	s.sortFrom(s.items, (bits.Len64(differ)-1)&^7) // negative if no bits differ
 }
 
 // compare compares items with the same head.
@@ -116,7 +116,7 @@ func (s *Sorter) compare(a, b *item) int {
 	return cmp.Or(bytes.Compare(s.keyOf(a), s.keyOf(b)), bytes.Compare(s.valueOf(a), s.valueOf(b)))
 }
 
-// few items are sorted by comparison.
+// few is the number of items below which they are sorted by comparison.
 const few = 48
 
 // sortFrom sorts items whose heads differ only from the byte at the shift on: by that byte, then by the following ones.
@@ -179,7 +179,7 @@ func (s *Sorter) spillRun() error {
 	return nil
 }
 
-// Store is where items are spilled. Other data there shares their limit, and is removed with them.
+// Store returns the store to which items are spilled. Other data in it shares their limit and is removed with them.
 func (s *Sorter) Store() *spill.Store { return s.store }
 
 // Len is the number of items.
@@ -188,13 +188,13 @@ func (s *Sorter) Len() int64 { return s.count }
 // Spilled is the number of items written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill }
 
-// Sorted is the items of a Sorter, in order. It is safe for concurrent use.
+// Sorted holds the items of a Sorter in order. It is safe for concurrent use.
 type Sorted struct {
 	from *Sorter
 	runs []*run
 }
 
-// Sort ends adding. The result owns the sorter's memory and files.
+// Sort sorts the added items; no more can be added. The result owns the sorter's memory and files.
 func (s *Sorter) Sort() (*Sorted, error) {
 	if len(s.runs) > 0 && len(s.items) > 0 {
 		if err := s.spillRun(); err != nil {
@@ -211,7 +211,7 @@ func (s *Sorter) Sort() (*Sorted, error) {
 	return &Sorted{from: s, runs: s.runs}, nil
 }
 
-// mergeSome merges the smallest runs into one.
+// mergeSome merges the smallest runs into one run.
 func (s *Sorter) mergeSome() error {
 	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(len(a.frames), len(b.frames)) })
 	n := min(s.fanIn, len(s.runs)-s.fanIn+1)
@@ -275,7 +275,7 @@ func (s *Sorted) Range(from, to []byte) *Iterator { return newIterator(s.from, s
 // Close removes the files. Iterators must not be used any more.
 func (s *Sorted) Close() error { return s.from.Close() }
 
-// Close removes the files, also of a sorter abandoned before Sort.
+// Close removes the files. It can be called without Sort.
 func (s *Sorter) Close() error { return s.store.Close() }
 
 var errDamaged = errors.New("sort: a spilled run is damaged")

@@ -1,2 +1,2 @@
-// Package httplimit limits answers of object stores and gateways, so that none fills the memory. Transport wraps one.
+// Package httplimit provides a Transport that limits the size of answers, so that no server fills the memory.
 package httplimit

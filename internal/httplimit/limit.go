@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// The longest answers, by purpose. The reader of an object limits its body.
+// The largest answers, by kind. A body with an object is limited by its reader.
 const (
 	maxRefusal = 64 << 10 // a code and a text
 	maxListing = 16 << 20 // 1,000 keys of 1,023 bytes, escaped
 	maxOther   = 1 << 20
 )
 
-// Transport returns a transport that limits answers by their kind: the SDKs read refusals and listings whole.
+// Transport limits the answers of base by their kind, because the SDKs read refusals and listings whole.
 func Transport(base http.RoundTripper) http.RoundTripper { return limiting{base} }
 
 type limiting struct{ base http.RoundTripper }

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// folder is a store in a folder. PutAbsent is link(2), which network file systems do at the server.
+// folder is a store in a folder. PutAbsent uses link(2), which network file systems carry out at the server.
 type folder struct{ path string }
 
 // errNoLinks says that a file system lacks features that PutAbsent needs.
@@ -25,7 +25,7 @@ var errNoLinks = errors.New("its file system has no hard links, which locks need
 func (f folder) String() string          { return f.path }
 func (f folder) file(name string) string { return filepath.Join(f.path, filepath.FromSlash(name)) }
 
-// ownSuffix ends the names of files that are not objects.
+// ownSuffix ends the names of temporary files, which are not objects.
 const ownSuffix = ".tmp"
 
 func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
@@ -101,7 +101,7 @@ func (f folder) List(_ context.Context, prefix string) (names []string, err erro
 	top := f.file(prefix[:strings.LastIndex(prefix, "/")+1])
 	err = filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // nothing was put, or it was deleted meanwhile
+			return nil // it was never put, or was deleted meanwhile
 		}
 		if err != nil || entry.IsDir() {
 			return err

@@ -16,24 +16,24 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Terms of leases. They must be the same in all processes that share a directory.
+// Durations of leases. All processes that share a directory must use the same ones.
 const (
-	// Term is how long a lease holds after its holder began to renew it, and how long an observer must see no change.
+	// Term is how long a lease is valid from the start of its last renewal, and how long an observer must see no change.
 	Term  = 30 * time.Second
 	renew = 5 * time.Second
-	again = time.Second // after a renewal that failed
+	again = time.Second // before a failed renewal is tried again
 	look  = 2 * time.Second
-	// releaseWithin limits the time to release a lease: soon after that another process takes it over anyway.
+	// releaseWithin limits the time for releasing a lease: soon after it, another process takes the lease over anyway.
 	releaseWithin = 10 * time.Second
 )
 
 type LeaseOptions struct {
 	Owner string // for messages
-	// Wait is how long to wait for a lease that another process may hold; below Term, a dead one's is never taken.
+	// Wait limits the wait for a lease that another process may hold. Below Term, a dead holder's is never taken.
 	Wait time.Duration
-	// Clock counts from the machine's boot, including sleep; nil is that clock.
+	// Clock returns the time since the machine's boot, including sleep; nil means Uptime.
 	Clock func() time.Duration
-	// Seen is Look's earlier view of the lease, or nil. The time since then counts.
+	// Seen is Look's earlier view of the lease, or nil. The time since then counts as waiting.
 	Seen *Seen
 	// OnWait is called once if another process may hold the lease. May be nil.
 	OnWait func(owner string)
@@ -46,10 +46,10 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by %s, which works on it; wait for it or stop it", e.Place, e.Owner)
 }
 
-// ErrLost is in the chain of Check's error if the lease was, or may have been, taken over.
+// ErrLost is in the chain of Check's error if another process took over the lease, or may have.
 var ErrLost = errors.New("another process has taken over")
 
-// ErrLate is Check's error while the lease could not be renewed for too long. It may come back.
+// ErrLate is in the chain of Check's error if the lease was not renewed in time. A later Check may succeed.
 var ErrLate = errors.New("the lease could not be renewed in time")
 
 // leaseFile is an object lease.<epoch>. Only its holder replaces it.
@@ -59,11 +59,11 @@ type leaseFile struct {
 	Nonce    string `json:"nonce"`
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
-	// At is when it was put, by the clock of the holder's machine: for users, as clocks are not compared.
+	// At is when it was put, by the clock of the holder's machine. It is only shown: clocks are never compared.
 	At time.Time `json:"at,omitzero"`
-	// Unsettled is as in Lease, for a released one.
+	// Unsettled is as in Lease, once the lease is released.
 	Unsettled    bool          `json:"unsettled,omitempty"`
-	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds from when it was given back
+	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds, from the release
 }
 
 const leaseVersion = 1
@@ -73,11 +73,11 @@ type Lease struct {
 	Epoch int64
 	// Former means that an earlier holder may not have released the lease: its requests may still be carried out.
 	Former bool
-	// FormerFor is for how long from now; 0 is unknown.
+	// FormerFor is for how long from now these requests may be carried out; 0 means unknown.
 	FormerFor time.Duration
 	// Unsettled means that requests under this lease or an earlier one may still be carried out after its release.
 	Unsettled bool
-	// UnsettledFor is for how long after the holder's last request; 0 is unknown. It begins as FormerFor.
+	// UnsettledFor is for how long after the holder's last request; 0 means unknown. Its initial value is FormerFor.
 	UnsettledFor time.Duration
 
 	store   Store
@@ -93,7 +93,7 @@ type Lease struct {
 
 func leaseName(epoch int64) string { return fmt.Sprintf("lease.%09d", epoch) }
 
-// highest returns the newest epoch, 0 if there is none.
+// highest returns the newest lease's epoch, 0 if there is none.
 func highest(ctx context.Context, s Store) (int64, error) {
 	names, err := s.List(ctx, "lease.")
 	var last int64
@@ -106,19 +106,19 @@ func highest(ctx context.Context, s Store) (int64, error) {
 	return last, err
 }
 
-// newest returns the newest epoch and its stored lease; 0 if there is none.
+// newest returns the newest lease's epoch and stored bytes; 0 and nil if there is none.
 func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) {
 	if epoch, err = highest(ctx, s); err != nil || epoch == 0 {
 		return 0, nil, err
 	}
 	body, err = s.Get(ctx, leaseName(epoch))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil, nil // a newer one has come
+		return 0, nil, nil // a newer one has replaced it
 	}
 	return epoch, body, err
 }
 
-// Holder returns the holder of a directory's lease, or the killed one, and its last sign of life by its own clock.
+// Holder returns the current or last holder of a directory's lease, and its last sign of life by its own clock.
 func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error) {
 	epoch, body, err := newest(ctx, s)
 	var file leaseFile
@@ -131,14 +131,14 @@ func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error
 	return file.Owner, file.At, nil
 }
 
-// Seen is a directory's lease at a moment.
+// Seen is the state of a directory's lease at one moment.
 type Seen struct {
 	epoch int64
 	body  []byte
-	at    time.Duration // by the clock of this machine
+	at    time.Duration // by this machine's clock since boot
 }
 
-// Over reports whether the lease was unchanged for Term: Acquire takes it unless renewed. clock is as in LeaseOptions.
+// Over reports whether the lease has been unchanged for Term, so that Acquire may take it. clock is as in LeaseOptions.
 func (s *Seen) Over(clock func() time.Duration) bool {
 	if clock == nil {
 		clock = Uptime
@@ -146,10 +146,10 @@ func (s *Seen) Over(clock func() time.Duration) bool {
 	return clock()-s.at >= Term
 }
 
-// Look looks at a directory's lease, for a later Acquire of this process: waits for several dead holders overlap.
+// Look reads a directory's lease for a later Acquire, so that the waits for several dead holders overlap.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
 
-// Watch is Look for a process that looks repeatedly: it returns former if nothing changed. clock is as in LeaseOptions.
+// Watch is Look for repeated calls: it returns former if the lease has not changed. clock is as in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
 		clock = Uptime
@@ -172,14 +172,14 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 	return &Seen{epoch, body, clock()}, nil
 }
 
-// Acquire takes a directory's only lease. It waits as in the options while another process holds it, and returns a
-// *HeldError then. The lease is renewed until Release, or until ctx ends.
+// Acquire takes a directory's only lease. If another process still holds it after Options.Wait, the error is a
+// *HeldError. The lease is renewed until Release, or until ctx ends.
 //
-// Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only
-// if no later epoch was there once it was done. An observer puts the next epoch when it has seen the same object for
-// Term. Then it reads that object once more: a renewal that counts was done before the next epoch was put, so it is
-// seen now, and the observer waits for Term again. Each put has its own content, and none is repeated: a late put
-// cannot bring back what an observer has seen before. The newest epoch is never deleted, so a slow process finds it.
+// Two processes never act at once. A holder acts only until Term after it began its last renewal, and a renewal counts
+// only if there was no later epoch when it was done. An observer puts the next epoch after it has seen the same object
+// for Term. Then it reads that object once more: a renewal that counts was done before the next epoch was put, so the
+// observer sees it and waits for Term again. Each put has new content and is never repeated, so a late put cannot
+// restore what an observer has already seen. The newest epoch is never deleted, so a slow process finds it.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime
@@ -247,7 +247,7 @@ func ThisProcess() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// take puts the lease of an epoch, after former's. It returns nil if another process was faster.
+// take puts the lease of an epoch as successor of former. It returns nil if another process was faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
@@ -262,12 +262,12 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	} else if err != nil {
 		return nil, refusal(s, err)
 	}
-	// A slow process may have put an epoch that was over and deleted.
+	// A slow process may just have put an epoch that had ended and been deleted.
 	if last, err := highest(ctx, s); err != nil {
 		return nil, refusal(s, err)
 	} else if last < epoch {
 		if _, err := s.Get(ctx, leaseName(epoch)); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // deleted when it had ended
+			return nil, nil // this epoch had ended and been deleted
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}
@@ -288,7 +288,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	return l, nil
 }
 
-// wait waits until the holder of the epoch before no longer acts.
+// wait waits until the holder of the previous epoch can no longer act.
 func (l *Lease) wait(ctx context.Context, former []byte) error {
 	now, err := l.store.Get(ctx, leaseName(l.Epoch-1))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -308,7 +308,7 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 	return ratelimit.Wait(ctx, Term)
 }
 
-// forget deletes leases of epochs that are long over. Leftovers do no harm.
+// forget deletes leases of epochs that ended long ago. Leftovers do no harm.
 func (l *Lease) forget(ctx context.Context) {
 	const keep = 5
 	for epoch := l.Epoch - keep; epoch > max(0, l.Epoch-2*keep); epoch-- {
@@ -316,7 +316,7 @@ func (l *Lease) forget(ctx context.Context) {
 	}
 }
 
-// Check returns nil if the process may act now. Call it before every act; an error with ErrLost in its chain is final.
+// Check returns nil if the process may act now. Call it before every act. An error that wraps ErrLost is final.
 func (l *Lease) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,13 +342,13 @@ func (l *Lease) renewing(ctx context.Context) {
 	}
 }
 
-// renewOnce renews the lease, and reports whether it did and whether the lease is lost.
+// renewOnce tries to renew the lease, and reports whether that succeeded and whether the lease is lost.
 func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	began := l.clock()
 	ctx, cancel := context.WithTimeout(ctx, longestCall)
 	defer cancel()
 	if l.put(ctx) != nil {
-		return false, false // the last renewal still counts, for a while
+		return false, false // the last renewal is still valid for a while
 	}
 	last, err := highest(ctx, l.store)
 	if err != nil {
@@ -364,7 +364,7 @@ func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	return true, false
 }
 
-// put puts the lease once, with a new content.
+// put puts the lease once, with new content.
 func (l *Lease) put(ctx context.Context) error {
 	l.file.Counter++
 	l.file.At = time.Now().UTC()
@@ -375,10 +375,10 @@ func (l *Lease) put(ctx context.Context) error {
 	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
-// Release releases the lease: all requests under it are done, so the next process need not wait.
+// Release releases the lease. All requests under it must be done, so that the next process need not wait.
 func (l *Lease) Release() error { return l.end(true) }
 
-// Abandon stops renewing without releasing the lease: requests under it may still be carried out.
+// Abandon stops renewing the lease without releasing it, because requests under it may still be carried out.
 func (l *Lease) Abandon() { _ = l.end(false) }
 
 func (l *Lease) end(release bool) error {

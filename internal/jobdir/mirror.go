@@ -19,35 +19,35 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Mirror keeps files in a store, as of checkpoints, for the next holder of the lease. Each checkpoint is an object put
-// once, named by epoch and number, so a late put replaces nothing newer. Its files are put before it, and stay while it
-// is one of the last two. A new holder puts all files again. It belongs to one goroutine, except Check.
+// Mirror saves checkpoints of files in a store for the next holder of the lease. A checkpoint is an object named by
+// epoch and number and put once, so a late put replaces nothing newer. Its files are put before it, and kept while it
+// is one of the last two. A new holder puts all files again. Only Check may be called from several goroutines.
 type Mirror struct {
 	Store Store
 	*Lease
 
-	number int64 // of checkpoints
-	object int64 // of objects
+	number int64 // of the last checkpoint
+	object int64 // number of the last object
 	files  map[string][]part
-	last   [2]kept // checkpoints that were put
-	swept  bool    // objects of former holders are deleted
+	last   [2]kept // the last two checkpoints, the newer one second
+	swept  bool    // objects of former holders have been deleted
 }
 
 type MirrorFile struct {
-	Name  string // in the mirror, with slashes
-	Path  string // on this machine; not used with Body
+	Name  string // in the mirror, with slashes as separators
+	Path  string // on this machine; unused if Body is set
 	Body  []byte
-	Grows bool // what was saved before does not change
+	Grows bool // the file only grows: saved bytes do not change
 }
 
-// part is an object with a part of a file.
+// part is an object that holds a part of a file.
 type part struct {
 	Object string `json:"object"`
 	Bytes  int64  `json:"bytes"`
 	Sum    uint32 `json:"sum"` // CRC-32C
 }
 
-// checkpointFile is an object checkpoint.<epoch>.<number>.
+// checkpointFile is the content of an object checkpoint.<epoch>.<number>.
 type checkpointFile struct {
 	Version  int               `json:"version"`
 	Nonce    string            `json:"nonce"`
@@ -63,18 +63,18 @@ type kept struct {
 
 const (
 	mirrorVersion = 1
-	// partBytes limits the parts of a file: each is read into memory, and put again to keep parts few.
+	// partBytes limits a part of a file: it is read into memory, and put again when merged with newer bytes.
 	partBytes = 8 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewMirror returns the mirror in a store, under its lease.
+// NewMirror returns the mirror in a store for the holder of the store's lease.
 func NewMirror(s Store, l *Lease) *Mirror {
 	return &Mirror{Store: s, Lease: l, files: map[string][]part{}}
 }
 
-// Save keeps files as a checkpoint; folder is a name for Restore. After an error the last one may still be newest.
+// Save saves files as a checkpoint; Restore returns folder. After an error the previous checkpoint may still be newest.
 func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 	for _, f := range files {
 		parts, err := m.keep(ctx, f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile, and no checkpoint needs it
+			continue // it was removed meanwhile, so no checkpoint needs it
 		}
 		if err != nil {
 			return fmt.Errorf("store %s in %s: %w", f.Name, m.Store, err)
@@ -94,7 +94,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 	return m.put(ctx, c)
 }
 
-// Finish notes that nothing is left to resume.
+// Finish records that nothing is left to resume.
 func (m *Mirror) Finish(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (m *Mirror) sweep(ctx context.Context, newest kept) {
 	}
 }
 
-// keep puts the new bytes of a file.
+// keep puts the new bytes of a file and returns its parts.
 func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 	parts := m.files[f.Name]
 	if f.Body != nil {
@@ -188,7 +188,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 		return parts, nil
 	}
 	parts = slices.Clone(parts)
-	// A part no longer than the bytes after it is merged with them, so a file has few.
+	// A part no longer than the bytes after it is merged with them, so that a file has few parts.
 	for n := len(parts); n > 0 && parts[n-1].Bytes <= size-at && parts[n-1].Bytes+size-at <= partBytes; n = len(parts) {
 		at -= parts[n-1].Bytes
 		parts = parts[:n-1]
@@ -208,7 +208,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 	return parts, nil
 }
 
-// keepBytes puts a whole file, unless it is there.
+// keepBytes puts a whole file, unless it is unchanged.
 func (m *Mirror) keepBytes(ctx context.Context, body []byte, before []part) ([]part, error) {
 	if len(before) == 1 && before[0].Bytes == int64(len(body)) && before[0].Sum == crc32.Checksum(body, castagnoli) {
 		return before, nil
@@ -227,8 +227,8 @@ func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
 // listedAfter is how long a store's listing may be stale.
 const listedAfter = time.Minute
 
-// Restore writes the files of the newest checkpoint to the paths that place returns, replacing others, and returns
-// their folder's name. It returns "" if there is no checkpoint, or the last one says that all is finished.
+// Restore writes the files of the newest checkpoint to the paths that place returns, replacing existing files, and
+// returns the folder given to Save. It returns "" if there is no checkpoint, or if the newest one records the end.
 func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string,
 	err error) {
 	for began := time.Now(); ; {
@@ -236,7 +236,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// Whoever deleted it has put a newer one: the current holder, or a former one whose newer one is not yet listed.
+		// A holder deletes it after putting a newer one, which may not be listed yet if this is not the holder.
 		if err := m.Check(); err != nil {
 			return "", err
 		}
@@ -254,16 +254,16 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 	return folder, nil
 }
 
-// Unfinished reports whether there is a checkpoint that is not, or may not be, the end of its load.
+// Unfinished reports whether there is, or may be, a checkpoint from which a load can be resumed.
 func (m *Mirror) Unfinished(ctx context.Context) (bool, error) {
 	_, c, err := m.newest(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnfitError)) {
-		return true, nil // deleted for a newer one that is not listed yet, or damaged
+		return true, nil // damaged, or replaced by one that is not listed yet
 	}
 	return c != nil, err
 }
 
-// newest returns the newest checkpoint and its name; nil if there is none, or it says that all is finished.
+// newest returns the newest checkpoint and its name; nil if there is none, or if it records the end.
 func (m *Mirror) newest(ctx context.Context) (newest string, c *checkpointFile, err error) {
 	names, err := m.Store.List(ctx, "checkpoint.")
 	if err != nil || len(names) == 0 {

@@ -14,12 +14,12 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional
-// puts, holds damaged data, or is of another version of tsimport. After other errors an attempt may succeed.
+// UnfitError says that a place is unusable until the user acts: it cannot be written to, is full, lacks conditional
+// puts, holds damaged data, or was written by another version of tsimport. Other errors may be temporary.
 type UnfitError = progress.UnfitError
 
-// Probe tests a store's place: it puts an object twice, and the second put must be refused. OSS ignores the condition
-// in buckets with versioning, some S3-compatible stores everywhere. The error is one line.
+// Probe tests whether a store refuses to put an object a second time. OSS ignores that condition in buckets with
+// versioning, and some S3-compatible stores always do. The error is one line.
 func Probe(ctx context.Context, s Store) error {
 	name := "probe/" + Nonce()
 	first, second := []byte("first "+name), []byte("second "+name)
@@ -54,7 +54,7 @@ func Probe(ctx context.Context, s Store) error {
 	return nil
 }
 
-// refusal explains the fault of the place.
+// refusal returns an error that names the store and explains what is wrong with it.
 func refusal(s Store, err error) error {
 	answer, isAnswer := errors.AsType[*objectstore.Error](err)
 	switch {

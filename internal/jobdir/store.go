@@ -18,18 +18,18 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Store keeps objects under names with parts divided by /. Every process then reads and lists what was put, and no
-// longer what was deleted. It is safe for concurrent use.
+// Store holds objects by name; names may contain slashes. After a put or a deletion, every process reads and lists the
+// new state. It is safe for concurrent use.
 type Store interface {
 	// PutAbsent puts an object if the name is free, or returns ErrExists. After any other error it may have been put.
 	PutAbsent(ctx context.Context, name string, body []byte) error
-	// Put replaces an object whole. After an error it may have been put, or may yet be.
+	// Put creates or replaces an object as a whole. After an error it may have been put, or may be put later.
 	Put(ctx context.Context, name string, body []byte) error
 	// PutFile is Put of a local file of any size.
 	PutFile(ctx context.Context, name, file string) error
-	// Get returns an object, fs.ErrNotExist if there is none.
+	// Get returns an object, or fs.ErrNotExist if there is none.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// GetRange returns n bytes of an object from an offset, all of which must be there.
+	// GetRange returns the n bytes of an object from an offset on. It is an error if the object ends before.
 	GetRange(ctx context.Context, name string, from, n int64) ([]byte, error)
 	// List returns the names that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -40,19 +40,19 @@ type Store interface {
 // ErrExists is PutAbsent's error if the name is taken.
 var ErrExists = errors.New("it exists already")
 
-// Options say how object stores are reached.
+// Options configure the access to object stores.
 type Options struct {
 	OSS objectstore.OSS
 	S3  objectstore.S3
 }
 
-// IsAddress reports whether a place is in an object store, not a folder.
+// IsAddress reports whether a place is the address of an object store, not a folder.
 func IsAddress(place string) bool {
 	scheme, _, found := strings.Cut(place, "://")
 	return found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"))
 }
 
-// Open returns the store at a place: a folder, which the first put makes, oss://bucket/prefix or s3://bucket/prefix.
+// Open returns the store at a place: oss://bucket/prefix, s3://bucket/prefix, or a folder, which the first put creates.
 func Open(ctx context.Context, place string, o Options) (Store, error) {
 	if !IsAddress(place) {
 		if strings.Contains(place, "://") {
@@ -86,7 +86,7 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	return view{Store: objects{service, bucket, prefix}, patient: true}, nil
 }
 
-// maxObject is the largest object that is read whole.
+// maxObject is the size of the largest object that Get reads.
 const maxObject = 256 << 20
 
 type objects struct {
@@ -177,14 +177,14 @@ func (o objects) Delete(ctx context.Context, name string) error {
 	return o.service.Delete(ctx, o.bucket, o.prefix+name)
 }
 
-// view is the part of a store whose names begin with a prefix.
+// view is the part of a store whose object names begin with a prefix.
 type view struct {
 	Store
 	prefix  string
 	patient bool // repeats transient errors
 }
 
-// Below is the part of a store whose names begin with folder/.
+// Below returns the part of a store whose object names begin with folder/.
 func Below(s Store, folder string) Store {
 	v, ok := s.(view)
 	if !ok {
@@ -194,7 +194,7 @@ func Below(s Store, folder string) Store {
 	return v
 }
 
-// once is the store without retries.
+// once returns the store without retries.
 func once(s Store) Store {
 	if v, ok := s.(view); ok {
 		v.patient = false
@@ -210,15 +210,15 @@ func (v view) String() string {
 	return strings.TrimSuffix(v.Store.String(), "/") + "/" + strings.TrimSuffix(v.prefix, "/")
 }
 
-// Attempts at one operation, and the wait between two: 100 ms, doubling each time.
+// Limits of the attempts at one operation. The wait between two attempts starts at 100 ms and doubles each time.
 const (
 	attempts    = 5
 	firstPause  = 100 * time.Millisecond
 	longestCall = 20 * time.Second // of one attempt
-	slowest     = 128 << 10        // bytes a second that an attempt with a large object is given time for
+	slowest     = 128 << 10        // bytes per second; the time limit of an attempt allows for this rate
 )
 
-// passing reports whether another attempt may succeed.
+// passing reports whether the error is temporary, so that another attempt may succeed.
 func passing(err error) bool {
 	var refused *objectstore.Error
 	var invalid *objectstore.Invalid
@@ -237,13 +237,13 @@ func passing(err error) bool {
 	return true
 }
 
-// FaultError is a temporary error of a store that all attempts met.
+// FaultError is a temporary error of a store that outlasted all attempts.
 type FaultError struct{ Cause error }
 
 func (e *FaultError) Error() string { return e.Cause.Error() }
 func (e *FaultError) Unwrap() error { return e.Cause }
 
-// attempt calls f, which moves that many bytes, until it succeeds, its error is final, or ctx ends.
+// attempt calls f, which transfers size bytes, until it succeeds, its error is final, or ctx ends.
 func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
 	if !v.patient {
 		return f(ctx)
@@ -266,7 +266,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent recognises its object by content: an unanswered attempt may have put it. Processes' contents must differ.
+// PutAbsent recognises the object of an unanswered attempt by content, so processes must put different contents.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
 	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {
@@ -329,7 +329,7 @@ func (v view) Delete(ctx context.Context, name string) error {
 	return v.attempt(ctx, 0, func(ctx context.Context) error { return v.Store.Delete(ctx, v.prefix+name) })
 }
 
-// Nonce distinguishes this process's objects from all others.
+// Nonce returns random text that distinguishes an object of this process from all others.
 func Nonce() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// stores opens a store of each kind. A kind without a server gets nil.
+// stores calls check with a store of each kind and its server, nil for kinds without one.
 func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Server)) {
 	t.Helper()
 	for _, kind := range []string{"folder", "oss", "s3"} {
@@ -60,7 +60,7 @@ func TestStoresKeepContract(t *testing.T) {
 		conformance.Equal(t, string(conformance.Try(s.Get(ctx, "a/b")).Must(t)), "2", "a/b")
 		must(t, s.Put(ctx, "c", []byte("0123456789")))
 		conformance.Equal(t, string(conformance.Try(s.GetRange(ctx, "c", 3, 4)).Must(t)), "3456", "a range of c")
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // it is asked for again
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // the request is retried
 		body, err := s.GetRange(short, "c", 8, 4)
 		conformance.True(t, err != nil, "past the end: %q", body)
 		cancel()
@@ -93,7 +93,7 @@ func TestOneOfManyPutsWins(t *testing.T) {
 	})
 }
 
-func TestTheProbeRefusesByName(t *testing.T) {
+func TestProbeNamesUnfitPlace(t *testing.T) {
 	for want, change := range map[string]func(s *storetest.Server){
 		"conditional puts have no effect there": func(s *storetest.Server) { s.Unconditional = true },
 		"cannot be written to":                  func(s *storetest.Server) { s.ReadOnly = true },
@@ -120,7 +120,7 @@ func TestTheProbeRefusesByName(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
+func TestUnwritableFolderIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	s := conformance.Try(Open(t.Context(), filepath.Join(file, "state"), Options{})).Must(t)
@@ -138,7 +138,7 @@ func TestInvalidPlacesAreRefused(t *testing.T) {
 }
 
 func TestPutWithLostAnswerIsRecognised(t *testing.T) {
-	// Fail each request in turn after it was applied.
+	// Fail each request in turn, after it has been applied.
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faulty{Store: newMemory(), rand: rand.New(rand.NewPCG(seed, 0)), lie: 30, fail: 10}
@@ -152,14 +152,14 @@ func TestPutWithLostAnswerIsRecognised(t *testing.T) {
 
 var must = conformance.Must
 
-// into places files below a folder.
+// into returns a function for Restore that places files below a folder.
 func into(dir string) func(folder, name string) (string, error) {
 	return func(folder, name string) (string, error) {
 		return filepath.Join(dir, folder, filepath.FromSlash(name)), nil
 	}
 }
 
-func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
+func TestSuccessorRestoresNewestCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		r := rand.New(rand.NewPCG(1, 2))
@@ -191,7 +191,7 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 			names, _ := s.List(t.Context(), "")
 			conformance.True(t, len(names) <= 40, "%d objects are kept: %q", len(names), names)
 			if epoch == 1 {
-				l.Abandon() // it is paused, or thought dead
+				l.Abandon() // it is paused, or presumed dead
 				conformance.Refused(t, m.Save(t.Context(), "run", nil), "", "it keeps a checkpoint without the lease")
 			} else if err := l.Release(); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func TestLateCheckpointIsNotNewest(t *testing.T) {
 		for _, text := range []string{"1", "2", "3"} {
 			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
 		}
-		// A put of the first checkpoint, whose answer was lost, is applied now.
+		// A put of the first checkpoint, whose answer was lost, takes effect only now.
 		s.Objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
 		must(t, conformance.ErrorOf(m.Restore(t.Context(), into(to))))
@@ -223,7 +223,7 @@ func TestLateCheckpointIsNotNewest(t *testing.T) {
 	})
 }
 
-// lateList lists an object only from a given moment on.
+// lateList is a store that does not list an object before a given time.
 type lateList struct {
 	*storetest.Memory
 	name string
@@ -239,7 +239,7 @@ func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // The parts of the previous checkpoint are already deleted.
-func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
+func TestRestoreWaitsForLateListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		first, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
@@ -249,13 +249,13 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 		must(t, NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}))
 		third := release(t, s, clock, second)
 		defer third.Abandon()
-		s.Objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
+		s.Objects["checkpoint.000000001.000000001"] = before // still listed, as in other stores with stale listings
 		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
 		to := t.TempDir()
 		must(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))))
 		got, _ := os.ReadFile(filepath.Join(to, "run", "f"))
 		conformance.True(t, string(got) == "2", "%q", got)
-		// The same while another process takes over.
+		// Restore fails in the same state if another process takes over.
 		late.from = time.Now().Add(time.Hour)
 		third.mu.Lock()
 		third.lost = true
@@ -264,7 +264,7 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 	})
 }
 
-// release gives a lease back and takes it again.
+// release releases a lease and acquires it again.
 func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
 	t.Helper()
 	must(t, l.Release())
@@ -297,14 +297,14 @@ var (
 
 func newMemory() *storetest.Memory { return storetest.NewMemory(ErrExists) }
 
-// faulty is one process's view of the store: slow, failing, lying.
+// faulty is one process's view of a store that is slow, fails, and reports false failures.
 type faulty struct {
 	Store
 	mu   sync.Mutex
 	rand *rand.Rand
-	// Of 100 calls, this many are slow, fail, are applied although they fail, and are applied long after they failed.
+	// Percentages of calls that are slow, fail, are applied although they fail, and are applied long after they failed.
 	slow, fail, lie, late int
-	frozen                time.Time // until when no call returns
+	frozen                time.Time // no call returns before this time
 	gone                  sync.WaitGroup
 }
 
@@ -383,7 +383,7 @@ func (f *faulty) Delete(ctx context.Context, name string) error {
 	return f.call(ctx, true, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// ledger records who acts.
+// ledger records which holder acts when.
 type ledger struct {
 	mu     sync.Mutex
 	newest int64
@@ -407,7 +407,7 @@ func virtual() func() time.Duration {
 	return func() time.Duration { return time.Since(start) }
 }
 
-func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
+func TestHoldersNeverActAtTheSameTime(t *testing.T) {
 	tookOver := 0
 	for round := range *rounds {
 		seed := *seed + uint64(round)
@@ -437,8 +437,8 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 	conformance.True(t, *rounds < 10 || tookOver >= *rounds, "%d rounds, %d times", *rounds, tookOver)
 }
 
-// work takes the lease and acts under it for a while. Then it gives the lease back, dies, or becomes a zombie that acts
-// whenever it may.
+// work takes the lease and acts under it for a while. Then it releases the lease, dies, or becomes a zombie that acts
+// whenever Check allows it.
 func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
 	l, err := Acquire(ctx, view{Store: f, patient: true}, LeaseOptions{Clock: clock, Wait: time.Hour})
 	if err != nil {
@@ -448,9 +448,9 @@ func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func
 	steps := r.IntN(2000)
 	for step := 0; step < steps && ctx.Err() == nil; step++ {
 		if r.IntN(300) == 0 {
-			f.freeze(time.Duration(r.Int64N(int64(2 * time.Minute)))) // its renewals stand still
+			f.freeze(time.Duration(r.Int64N(int64(2 * time.Minute)))) // its renewals stop
 			if r.IntN(2) == 0 {
-				f.thaw() // and so does what it does
+				f.thaw() // its acts stop, too
 			}
 		}
 		if err := l.Check(); err == nil {
@@ -472,7 +472,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
 		conformance.MustTrue(t, err == nil && a.Check() == nil && !a.Former, "%v %v", err, a)
-		time.Sleep(10 * Term) // it is renewed
+		time.Sleep(10 * Term) // the lease is renewed meanwhile
 		must(t, a.Check())
 		var held *HeldError
 		_, err = Acquire(t.Context(), s, LeaseOptions{Clock: clock})
@@ -536,7 +536,7 @@ func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 	}
 }
 
-// Leases of a killed process are waited for together, not one after the other.
+// A process waits for all leases of a killed process together, not for one after the other.
 func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -587,7 +587,7 @@ func TestLeaseNeedsTimelyListing(t *testing.T) {
 	conformance.Refused(t, err, "does not list lease.", "error")
 }
 
-func TestHolderChangesNothing(t *testing.T) {
+func TestReadingHolderChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newMemory()
 		ask := func() string {

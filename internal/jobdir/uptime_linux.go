@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is the time since boot, including sleep: no one sets this clock.
+// uptime returns the time since boot, including sleep. Nobody can set this clock.
 func uptime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {

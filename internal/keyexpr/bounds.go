@@ -12,15 +12,15 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds are GetRange's for the rows with given values: from Start, to End, exclusive. Whole keys take GetRow.
+// Bounds are the arguments of GetRange, from Start to End exclusive, or of GetRow, for the rows with given values.
 type Bounds struct {
 	Given   []string     `json:"given"`            // NAME=value
-	Row     bool         `json:"row,omitempty"`    // Start is the whole key of one row, without End
-	Ranges  int          `json:"ranges"`           // more than one: Start and End stand for as many, see Prefix
-	Prefix  string       `json:"prefix,omitempty"` // common prefix of the ranges, as a format of Go and Python for 0, 1, …
+	Row     bool         `json:"row,omitempty"`    // Start is the whole key of one row, and there is no End
+	Ranges  int          `json:"ranges"`           // if above 1, Start and End stand for this many ranges, see Prefix
+	Prefix  string       `json:"prefix,omitempty"` // of each range: a format in Go and Python for its number from 0
 	Start   []BoundValue `json:"start"`
 	End     []BoundValue `json:"end,omitempty"`
-	Filters bool         `json:"filters,omitempty"` // rows with other values may be among them
+	Filters bool         `json:"filters,omitempty"` // the ranges may contain rows with other values
 	Go      string       `json:"go"`
 	Python  string       `json:"python"`
 	order   Order        // of the column's values in the key
@@ -30,7 +30,7 @@ type Bounds struct {
 type BoundValue struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	Value string `json:"value,omitempty"` // as text, binary in hexadecimal; after Prefix, if that is not empty
+	Value string `json:"value,omitempty"` // as text, binary in hexadecimal; follows Prefix
 	Limit string `json:"limit,omitempty"` // "min" or "max" in place of a value
 	many  bool   // the value begins with Prefix
 	value table.Value
@@ -42,13 +42,13 @@ const (
 	limitMax = "max"
 )
 
-// Given are values of input columns, by name.
+// Given holds values of input columns by name.
 type Given map[string]table.Value
 
-// Upto are the exclusive ends of the value ranges that begin with a Given's values.
+// Upto holds the exclusive ends of ranges of values that begin at a Given's values.
 type Upto map[string]table.Value
 
-// Bounds returns the bounds of the rows with given values in a column and the key's columns before it; nil if none.
+// Bounds returns the bounds of rows with given values in a column and the key columns before it; nil if there are none.
 func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
 
 func (d Design) bounds(column string, given Given, ranged string) *Bounds {
@@ -70,7 +70,7 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds returns the bounds of the rows with a column's value from one, inclusive, to another, exclusive; or nil.
+// RangeBounds returns the bounds of rows with a column's value from the given one up to to, exclusive; nil if none.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)
@@ -92,7 +92,7 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 		return nil
 	}
 	if b.Start == nil || b.End == nil {
-		return nil // whole keys have no known successor
+		return nil // the successor of a whole key is unknown
 	}
 	b.Row, b.Filters = false, b.Filters || least.order == CoarseAscending || least.order == CoarseDescending
 	for i, text := range least.Given {
@@ -108,13 +108,13 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 type finder struct {
 	d        Design
 	given    Given
-	ranged   string             // a column of which only what the key keeps in order is known
-	order    Order              // that has it there
+	ranged   string             // the column with a range of values: only an ordered part of it is known
+	order    Order              // of the ranged column in the key
 	programs map[*node]*Program // of pieces
-	known    map[string]bool    // columns whose value may be used
-	used     map[string]bool    // columns whose value was used
-	ended    bool               // what follows is unknown
-	after    bool               // the end bound is after all keys with its prefix
+	known    map[string]bool    // columns whose values may be used
+	used     map[string]bool    // columns whose values were used
+	ended    bool               // the rest of the key is unknown
+	after    bool               // the end bound sorts after all keys with its prefix
 	begun    bool               // a bound has a value
 	failed   bool
 	whole    bool
@@ -139,7 +139,7 @@ func (f *finder) find(column string) {
 	}
 }
 
-// orderedIn returns the piece, counted over all key columns, that has the column in order, else the first that has it.
+// orderedIn returns the number, over all key columns, of the piece that keeps the column's order, else of one with it.
 func (f *finder) orderedIn(column string) int {
 	n, first := 0, -1
 	for _, p := range f.d.Programs {
@@ -161,7 +161,7 @@ func (f *finder) orderedIn(column string) int {
 	return first
 }
 
-// compiled returns a piece as a program, and its input columns.
+// compiled returns a piece compiled as a program, and the names of its input columns.
 func (f *finder) compiled(p *Program, piece piece) (made *Program, names []string) {
 	made = f.programs[piece.node]
 	if made == nil {
@@ -178,7 +178,7 @@ func (f *finder) compiled(p *Program, piece piece) (made *Program, names []strin
 	return made, names
 }
 
-// piecesBefore counts the pieces of the key columns before one.
+// piecesBefore counts the pieces of all key columns before column.
 func (f *finder) piecesBefore(column int) (n int) {
 	for _, p := range f.d.Programs[:column] {
 		if p != nil {
@@ -188,7 +188,7 @@ func (f *finder) piecesBefore(column int) (n int) {
 	return n
 }
 
-// column finds the bounds' values of one key column.
+// column finds the values of one key column in both bounds.
 func (f *finder) column(i int, p *Program, ordered int) {
 	b := BoundValue{Name: f.d.Columns[i].Name}
 	if p == nil {
@@ -233,7 +233,7 @@ func (f *finder) column(i int, p *Program, ordered int) {
 		text = appendText(text, v)
 		open := !piece.sealed && n < len(pieces)-1
 		f.filters = f.filters || open
-		f.failed = open && f.ranged != "" && at+n == ordered // what follows changes the order
+		f.failed = open && f.ranged != "" && at+n == ordered // the following pieces change the order
 	}
 	b.value = table.Value{Type: table.String, Bytes: text}
 	switch {
@@ -246,7 +246,7 @@ func (f *finder) column(i int, p *Program, ordered int) {
 	}
 }
 
-// enumerate notes that there is a range for each value of a piece, if it has few and depends on unknown values.
+// enumerate plans one range for each value of a piece, if it has few values and depends on unknown columns.
 func (f *finder) enumerate(p *Program, piece piece) bool {
 	n := piece.node
 	if len(n.order) != 1 || n.order[0].Order != NoOrder || n.order[0].Values < 2 || n.order[0].Values > mostRanges ||
@@ -264,7 +264,7 @@ func (f *finder) enumerate(p *Program, piece piece) bool {
 	return true
 }
 
-// value is a piece's value for the given ones, which ok says suffice. All columns before the sought one may be used.
+// value computes a piece from given values; ok is false if these do not suffice. Columns before the sought one count.
 func (f *finder) value(p *Program, piece piece, at, ordered int) (v table.Value, ok bool) {
 	made, names := f.compiled(p, piece)
 	if f.failed || at != ordered && slices.Contains(names, f.ranged) {
@@ -312,7 +312,7 @@ func (f *finder) exact(b BoundValue) {
 	f.start, f.end = append(f.start, b), append(f.end, b)
 }
 
-// beginning bounds the texts that begin with the value.
+// beginning adds bounds around the texts that begin with b's value.
 func (f *finder) beginning(b BoundValue) {
 	f.begun, f.ended = true, true
 	b.value.Bytes = bytes.Clone(b.value.Bytes)
@@ -326,7 +326,7 @@ func (f *finder) beginning(b BoundValue) {
 	f.after = true
 }
 
-// following is the least text after all that begin with text: its last character that has a successor becomes that.
+// following returns the least text after all that begin with text: its last character that has a successor is replaced.
 func following(text []byte) (next []byte, ok bool) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeLastRune(text)
@@ -335,7 +335,7 @@ func following(text []byte) (next []byte, ok bool) {
 		case r == utf8.RuneError && size == 1, r == utf8.MaxRune:
 			continue
 		case r == 0xD7FF:
-			r = 0xE000 // there is no character between
+			r = 0xE000 // skips the surrogates
 		default:
 			r++
 		}
@@ -409,7 +409,7 @@ func (b *Bounds) inGo() string {
 	return strings.Join(lines, "\n")
 }
 
-// in writes a value in a language, given formats for an integer, for binary and for the prefix of range i.
+// in formats a value as source code, given a language's formats for integers, for binary and for the prefix of range i.
 func (v BoundValue) in(integer, binary, numbered, prefix string) string {
 	text := strconv.QuoteToASCII(string(v.value.Bytes))
 	switch {
@@ -453,7 +453,7 @@ func (b *Bounds) inPython() string {
 	return strings.Join(lines, "\n")
 }
 
-// byteLiteral writes bytes for both Go and Python.
+// byteLiteral formats bytes as a string literal of both Go and Python.
 func byteLiteral(data []byte) string {
 	out := `"`
 	for _, b := range data {

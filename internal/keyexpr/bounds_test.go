@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// boundKey is the position of a bound among ordering keys. A limit sorts as the least or greatest value of its column.
+// boundKey returns a bound's position among ordering keys. A limit sorts as the least or greatest value of its column.
 func boundKey(b *Bounds, bound []BoundValue, n int) (key []byte) {
 	for _, v := range bound {
 		switch v.Limit {
@@ -34,7 +34,7 @@ func boundKey(b *Bounds, bound []BoundValue, n int) (key []byte) {
 	return key
 }
 
-// drawRow draws a row of few values.
+// drawRow draws a row in which few different values occur.
 func drawRow(rt *rapid.T) []table.Value {
 	few := func(most int64, name string) table.Value { return num(rapid.Int64Range(0, most).Draw(rt, name)) }
 	text := func(name string, of ...string) table.Value { return str(rapid.SampledFrom(of).Draw(rt, name)) }
@@ -47,7 +47,7 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 	for _, tt := range []struct {
 		key     []string
 		column  string
-		with    []string // columns whose value must be the same too
+		with    []string // columns whose value must be the same, too
 		ranges  int
 		filters bool
 	}{
@@ -129,7 +129,7 @@ func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
 		key     []string
 		column  string
 		with    []string // columns whose value must be the same
-		ranges  int      // 0: the key has none
+		ranges  int      // 0 if the key has no bounds
 		filters bool
 	}{
 		{[]string{"CardID"}, "CardID", nil, 1, false},
@@ -239,7 +239,7 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 	conformance.Equal(t, d.Bounds("OrderNumber", given), nil, "after an auto-increment column")
 }
 
-func TestFollowingIsNextText(t *testing.T) {
+func TestFollowingReturnsNextText(t *testing.T) {
 	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000",
 		"a\U0010FFFF": "b", "\U0010FFFF": ""} {
 		got, ok := following([]byte(text))
@@ -248,7 +248,7 @@ func TestFollowingIsNextText(t *testing.T) {
 	}
 }
 
-func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
+func TestExplanationWarnings(t *testing.T) {
 	env := Env{Columns: inputs}
 	for _, tt := range []struct {
 		key  []string
@@ -275,7 +275,7 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	conformance.Equal(t, len(x.Notes), 0, "%q", x.Notes)
 }
 
-// evalTwo evaluates two rows with one evaluator each, so that both values stay valid.
+// evalTwo evaluates two rows with separate evaluators, so that both values stay valid.
 func evalTwo(p *Program, a, b []table.Value) (x, y table.Value, ok bool) {
 	x, why := p.NewEvaluator().Eval(a)
 	if why != nil {
@@ -356,8 +356,7 @@ func TestBrokenOrderIsNotPromised(t *testing.T) {
 	}
 }
 
-// TestFixedWidthTextsKeepFollowingOrder includes coarse orders. TestPromisedOrderHolds tests such promises for every
-// expression.
+// TestFixedWidthTextsKeepFollowingOrder includes coarse orders. TestPromisedOrderHolds tests all expressions.
 func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	for source, want := range map[string][]Order{
 		`format_time(CardID, "2006-01-02 15", "s")`:                  {CoarseAscending},
@@ -388,7 +387,7 @@ func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	}
 }
 
-// drawText draws an expression that gives a text from a and b (texts), n (an integer) and x, whose type varies by row.
+// drawText draws an expression for a text, over the texts a and b, the integer n, and x, whose type varies by row.
 func drawText(rnd *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")",
@@ -402,8 +401,8 @@ func drawText(rnd *rand.Rand, depth int) string {
 
 var programs = flag.Int("programs", 250, "random expressions that say which columns they tell")
 
-// TestTellsMeansDifferentValues draws rows from few values: rows with equal results must have equal values in the
-// columns that the program claims to tell. Columns that it does not claim may still be told.
+// TestTellsMeansDifferentValues draws rows from few values. Rows with equal results must have equal values in the
+// columns of Tells; other columns may differ or not.
 func TestTellsMeansDifferentValues(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

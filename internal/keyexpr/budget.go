@@ -11,20 +11,20 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// A few characters of the expression language can take hours or all memory: reduce(1..40, #acc + #acc, s). Its own
-// budget counts elements of lists, not the bytes of texts, and knows no time. So each row has a budget of work. A byte
-// of text made or read costs one unit, a turn of a loop a few; nothing that would exceed the budget is begun.
+// A short expression can take hours or all memory: reduce(1..40, #acc + #acc, s). The expression language's own budget
+// counts elements of lists, not bytes of text, and does not limit time. So each row has a budget of work. A byte of
+// text made or read costs one unit, an iteration more; nothing that would exceed the budget is started.
 
-// workBudget is one expression's budget for one row: 16 MiB of text, or a million turns of loops.
+// workBudget is an expression's budget for one row: 16 MiB of text, or a million iterations of loops.
 const workBudget = 16 << 20
 
 // Costs in units.
 const (
 	turnCost    = 16 // of one iteration, besides its body
-	elementCost = 16 // of an element of a list
+	elementCost = 16 // of one element of a list
 )
 
-// work is the rest of a row's budget.
+// work is what is left of a row's budget.
 type work struct{ left int64 }
 
 type errWork struct{}
@@ -41,7 +41,7 @@ func (w *work) spend(n int64) error {
 	return nil
 }
 
-// measure spends the cost of reading all of v.
+// measure charges the cost of reading all of v.
 func (w *work) measure(v any) error {
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64:
@@ -89,15 +89,15 @@ func (w *work) measure(v any) error {
 	return nil
 }
 
-// Names in the rewritten tree. No source can use them.
+// Names in the rewritten tree. The @ keeps sources from using them.
 const (
 	workName = "work@"
 	seenName = "seen@" // measures its second argument and returns it
-	turnName = "turn@" // returns its second argument, the result of a loop's turn
+	turnName = "turn@" // charges an iteration and returns its result, the second argument
 	addName  = "add@"
 )
 
-// guards are functions of the rewritten tree. The first argument is the row's work.
+// guards maps names to functions of the rewritten tree. Their first argument is the row's work.
 var guards = map[string]func(args ...any) (any, error){
 	seenName: func(args ...any) (any, error) { return args[1], args[0].(*work).measure(args[1]) },
 	turnName: func(args ...any) (any, error) { return args[1], args[0].(*work).spend(turnCost) },
@@ -113,7 +113,7 @@ var guards = map[string]func(args ...any) (any, error){
 	},
 }
 
-// growing are functions with results much longer than their arguments, with the cost beyond reading those.
+// growing maps functions whose results can be much longer than their arguments to the cost besides reading these.
 var growing = map[string]func(args []any) int64{
 	"repeat": func(args []any) int64 { return product(length(args[0]), int64(runtime.ToInt(args[1]))) },
 	"replace": func(args []any) int64 {
@@ -144,7 +144,7 @@ func length(v any) int64 {
 	return 0
 }
 
-// product is a times b, or more than any budget.
+// product returns a times b, or more than any budget if that overflows.
 func product(a, b int64) int64 {
 	if a <= 0 || b <= 0 {
 		return 0
@@ -155,7 +155,7 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// guard puts the budget into a checked tree, whose types stay. Do not check the tree again.
+// guard inserts the budget into a checked tree, whose types do not change. Do not check the tree again.
 func guard(root ast.Node, config *conf.Config) ast.Node {
 	for name, f := range guards {
 		config.Functions[name] = &builtin.Function{Name: name, Func: f}
@@ -167,7 +167,7 @@ func guard(root ast.Node, config *conf.Config) ast.Node {
 
 type guarding struct{ config *conf.Config }
 
-// Visit wraps a node, after those below it.
+// Visit wraps a node, after the nodes below it.
 func (g *guarding) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.PredicateNode:
@@ -185,7 +185,7 @@ func (g *guarding) Visit(at *ast.Node) {
 	}
 }
 
-// builtin measures the arguments of a built-in function, except loop bodies.
+// builtin makes the tree measure the arguments of a built-in function, except loop bodies.
 func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	cost := growing[n.Name]
 	function := builtin.Index
@@ -200,7 +200,7 @@ func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	}
 }
 
-// grown makes a function that spends the cost of its result before it calls f, and returns its name.
+// grown makes a function that charges the cost of its result before it calls f, and returns its name.
 func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int64) string {
 	unique := name + "@"
 	g.config.Functions[unique] = &builtin.Function{Name: unique, Func: func(args ...any) (any, error) {
@@ -225,7 +225,7 @@ func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int6
 	return unique
 }
 
-// seen measures nodes that can be large.
+// seen makes the tree measure a node whose value can be large.
 func (g *guarding) seen(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.StringNode, *ast.ConstantNode:
@@ -238,7 +238,7 @@ func (g *guarding) seen(n ast.Node) ast.Node {
 	return g.call(seenName, n, n)
 }
 
-// call makes a call that replaces a node, with its place and type.
+// call makes a call that replaces a node, with the node's location and type.
 func (g *guarding) call(name string, of ast.Node, args ...ast.Node) ast.Node {
 	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name},
 		Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}

@@ -15,13 +15,13 @@ type Column struct {
 	Auto bool       // a key column that the service numbers
 }
 
-// ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, after which a type
-// must follow; names with them cannot be computed, and a plain one with ":" ends in a type. Compile checks the rest.
+// ParseColumn parses NAME[:TYPE][=EXPR]. The first "=" begins the expression, and the last ":" before it the type, so
+// the name of a computed column has neither, and that of a plain one with ":" needs a type. Compile checks EXPR.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
 	c := Column{Name: head, Expr: strings.TrimSpace(expr)}
 	if computed {
-		c.Name = strings.TrimSpace(head) // a plain column may have spaces in its name's ends
+		c.Name = strings.TrimSpace(head) // a plain column's name may begin or end with spaces
 	}
 	if computed && c.Expr == "" {
 		return c, fmt.Errorf("%q: no expression after the =; want NAME[:TYPE]=EXPR", text)
@@ -53,7 +53,7 @@ func ParseColumn(text string) (Column, error) {
 	return c, nil
 }
 
-// Source is the expression as a user would write it, also for a plain column.
+// Source returns the expression; for a plain column it is the column as a user would write it.
 func (c Column) Source() string {
 	if c.Expr != "" {
 		return c.Expr

@@ -29,19 +29,19 @@ type Input struct {
 
 // Env is the environment that an expression is checked against.
 type Env struct {
-	Name        string   // of the table's column, for reasons
+	Name        string   // the table's column, for messages
 	Columns     []Input  // in the order of the rows that will be evaluated
-	SaltColumns []string // source columns of the primary key, from which salt(n) is computed
-	Separator   rune     // joins splice(auto, …); 0 until chosen, see Program.Observer
-	// ReadFile reads the files of lookup; nil is os.ReadFile.
+	SaltColumns []string // source columns of the primary key, for salt(n)
+	Separator   rune     // of splice(auto, …); 0 until it is chosen, see Program.Observer
+	// ReadFile reads the files of lookup; nil means os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 
-	probe bool // only the columns that are named matter
-	open  bool // any column may exist: Columns gets the named ones
+	probe bool // only the names of columns are wanted
+	open  bool // any column may exist: the compiler adds the named ones to Columns
 }
 
-// Sources returns the columns that an expression names, as indexes into columns, in the expression's order, which does
-// not depend on that of columns. Types need not be known yet. Unnamed columns used by salt(n) are not included.
+// Sources returns the columns that an expression names, as indexes into columns, in the order in which they are named.
+// Types need not be known yet. Columns that salt(n) uses without naming them are not included.
 func Sources(source string, columns []string) ([]int, error) {
 	env := Env{probe: true}
 	for _, name := range columns {
@@ -54,7 +54,7 @@ func Sources(source string, columns []string) ([]int, error) {
 	return p.mentions, nil
 }
 
-// Names returns the columns that an expression names, in its order, for rows with any columns.
+// Names returns the columns that an expression names, in the order in which they are named. Any name is accepted.
 func Names(source string) (names []string, err error) {
 	p, err := Compile(source, Env{probe: true, open: true})
 	if err != nil {
@@ -70,18 +70,18 @@ func Names(source string) (names []string, err error) {
 type LookupFile struct {
 	Name   string
 	SHA256 string // hexadecimal
-	Shared int    // names that share a code with another name
+	Shared int    // number of names whose code another name has, too
 }
 
 // Program is a checked expression. It is immutable.
 type Program struct {
-	Type  table.Type   // of the value; Any if it varies by row
-	Files []LookupFile // that were read
-	Auto  bool         // has a splice(auto, …)
+	Type  table.Type   // of its values; Any if it varies by row
+	Files []LookupFile // the files of lookup that were read
+	Auto  bool         // it contains splice(auto, …)
 
 	name     string
 	source   string
-	columns  []int // that are read, in Env.Columns, ascending
+	columns  []int // indexes in Env.Columns of the columns used, ascending
 	mentions []int // the same, in order of mention
 	env      Env
 	root     *node
@@ -89,7 +89,7 @@ type Program struct {
 	scripts  int
 }
 
-// Source is the expression's text.
+// Source returns the expression's text.
 func (p *Program) Source() string { return p.source }
 
 // NewEvaluator makes an Evaluator for one worker.
@@ -98,14 +98,14 @@ func (p *Program) NewEvaluator() *Evaluator {
 		envs: make([]map[string]any, p.scripts)}
 }
 
-// Observer makes an Evaluator that shows the parts of splice(auto, …) to the chooser. Its values are meaningless.
+// Observer makes an Evaluator that shows the parts of splice(auto, …) to a chooser. The values of Eval are meaningless.
 func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 	e := p.NewEvaluator()
 	e.chooser = c
 	return e
 }
 
-// Compile checks an expression against env's columns and compiles it. Errors are one line with place and remedy.
+// Compile checks an expression against env's columns and compiles it. Its errors are one line with position and remedy.
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
 	c := &compiler{program: p, bound: map[string]bool{}}
@@ -138,7 +138,7 @@ func CompileColumn(col Column, env Env) (*Program, error) {
 		p.Type = col.Type
 		return p, nil
 	}
-	return nil, fmt.Errorf("expression %q gives %s, and column %s is to be %s; %s", brief(col.Expr), a(p.Type), col.Name,
+	return nil, fmt.Errorf("expression %q gives %s, but column %s has type %s; %s", brief(col.Expr), a(p.Type), col.Name,
 		col.Type, convertHint(col.Type))
 }
 
@@ -155,8 +155,8 @@ func convertHint(to table.Type) string {
 // compiler turns a syntax tree into nodes.
 type compiler struct {
 	program *Program
-	used    []int           // in order of mention
-	bound   map[string]bool // names that let gives
+	used    []int           // indexes in Env.Columns, in order of mention
+	bound   map[string]bool // names that let defines
 	lookups map[string]lookupTable
 }
 
@@ -167,10 +167,10 @@ func (c *compiler) Visit(n *ast.Node) {
 	}
 }
 
-// parse makes a tree. It refuses a let that hides a column: readers could not tell which of the two is meant.
+// parse makes a tree. It refuses a let that hides a column, because readers could not tell which of the two is meant.
 func (c *compiler) parse(source string) ast.Node {
 	if len(source) > MaxSource {
-		panic(refusef("%d bytes long, at most %d are allowed", len(source), MaxSource))
+		panic(refusef("%d bytes long, the limit is %d", len(source), MaxSource))
 	}
 	tree, err := parser.ParseWithConfig(source, grammar())
 	if err != nil {
@@ -179,13 +179,13 @@ func (c *compiler) parse(source string) ast.Node {
 	ast.Walk(&tree.Node, c)
 	for _, in := range c.program.env.Columns {
 		if c.bound[in.Name] {
-			panic(refusef("let %s hides the column of that name; take another name", in.Name))
+			panic(refusef("let %s hides the column of that name; use another name", in.Name))
 		}
 	}
 	return tree.Node
 }
 
-// grammar is the expression language's, with the names of our functions free.
+// grammar returns the expression language's grammar, without built-in functions that have the names of ours.
 func grammar() *conf.Config {
 	config := conf.CreateNew()
 	config.MaxNodes = 2000
@@ -201,7 +201,7 @@ func grammar() *conf.Config {
 	return config
 }
 
-// languageRefusal puts an error of the expression language on one line.
+// languageRefusal turns an error of the expression language into a refusal of one line.
 func languageRefusal(err error) refusal {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return refusef("%s, at character %d", languageMessage(err), at.Column+1)
@@ -209,7 +209,7 @@ func languageRefusal(err error) refusal {
 	return refusef("%s", languageMessage(err))
 }
 
-// languageMessage is an expression language error's text without the place.
+// languageMessage returns the text of an expression language error without the position.
 func languageMessage(err error) string {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return strings.Join(strings.Fields(at.Message), " ")
@@ -218,12 +218,12 @@ func languageMessage(err error) string {
 	return first
 }
 
-// refusal says why an expression does not compile. Compiling functions panic with it, and settle returns it.
+// refusal says why an expression does not compile. Functions that compile panic with it, and settle returns it.
 type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// settle sets the program to compile's node.
+// settle makes compile's node the root of the program, and returns its refusal.
 func (c *compiler) settle(compile func() *node) (err error) {
 	defer func() {
 		switch r := recover().(type) {

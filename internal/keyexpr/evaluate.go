@@ -10,32 +10,32 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Codes of values that an expression refuses, besides package table's.
+// Codes for values that an expression refuses, besides those in package table.
 const (
-	CodeBreaksOrder = "BreaksOrder"     // a part of a splice with the separator or a character below it
-	CodeEmptyKey    = "EmptyKey"        // a key that begins with nothing
-	CodeUnknownName = "UnknownName"     // a value that the file of a lookup does not have
+	CodeBreaksOrder = "BreaksOrder"     // a part of a splice contains the separator or a character below it
+	CodeEmptyKey    = "EmptyKey"        // the first part of a key is empty
+	CodeUnknownName = "UnknownName"     // the file of a lookup lacks the value
 	CodeExpression  = "ExpressionError" // a failure of the expression language
 )
 
-// node is a compiled part of an expression. One of value and text is set, finish derives the other. Both may fail, and
-// then set e.why; a missing text without a failure is null. value may leave bytes in e.buf; text appends only the text.
+// node is a compiled part of an expression. One of value and text is set, and finish derives the other. If they fail,
+// they set e.why; text returns false without it for null. value may leave bytes in e.buf; text appends only the text.
 type node struct {
-	typ      table.Type // Any: known when it runs; Null: the literal nil
+	typ      table.Type // Any if known only for a row; Null for the literal nil
 	src      string
 	constant *table.Value
 	value    func(e *Evaluator, row []table.Value) table.Value
 	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
 
 	order  []Segment // of the text for a String, of the number for others
-	pieces []piece   // of a joined text; nil if it is not joined
-	width  int       // bytes of a text of fixed width, else 0
+	pieces []piece   // of a concatenated text, else nil
+	width  int       // bytes of a text of fixed width; 0 if it varies
 	plain  bool      // an unchanged column
-	tells  []int     // columns, in Env.Columns, whose different values always give different results
-	digits bool      // a text that is an integer's
-	signed bool      // a text in which numbers below zero sort correctly but are not readable
-	recipe string    // how a reader makes it, in words
-	python string    // and in Python
+	tells  []int     // indexes in Env.Columns of columns whose different values always give different results
+	digits bool      // the text is an integer's
+	signed bool      // the text sorts negative numbers correctly, but does not read as a number
+	recipe string    // how a reader computes it, in words
+	python string    // the same in Python
 }
 
 // Evaluator computes the values of one Program. It is not safe for concurrent use; each worker has its own.
@@ -50,8 +50,8 @@ type Evaluator struct {
 	envs    []map[string]any
 }
 
-// Eval computes the value for a row, given in the order of Env.Columns. The value's bytes are valid until the next Eval
-// of this Evaluator, and may be the row's own. A Reason says why there is no value; a null value is not an error.
+// Eval computes the value for a row, which is in the order of Env.Columns. The value's bytes are valid until the next
+// Eval of this Evaluator, and may be views into the row. A Reason says why there is no value; null is not an error.
 func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	e.buf, e.why = e.buf[:0], nil
 	p := e.program
@@ -66,7 +66,7 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	return v, nil
 }
 
-// fail keeps the reason why the row has no value, naming the function or operator by its source, and returns false.
+// fail records why the row has no value, naming the function or operator by its source, and returns false.
 func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
 	if e.why == nil {
 		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " +
@@ -77,7 +77,7 @@ func (e *Evaluator) fail(n *node, code string, value []byte, format string, args
 
 func (e *Evaluator) shown(v table.Value) []byte { return appendText(nil, v) }
 
-// maxRecipe limits the text on how to compute a key, in bytes.
+// maxRecipe limits a recipe, in bytes.
 const maxRecipe = 2000
 
 // null is a missing or failed value.
@@ -98,7 +98,7 @@ func appendText(dst []byte, v table.Value) []byte {
 
 // finish derives a node's text from its value, or its value from its text.
 func (n *node) finish() *node {
-	// Both repeat their operands', some of them twice, and so could double with every level.
+	// Recipes and formulas contain their operands', some twice, so their length could double with every level.
 	if len(n.recipe) > maxRecipe {
 		n.recipe = "the expression " + brief(n.src)
 	}
@@ -146,7 +146,7 @@ func (n *node) finish() *node {
 	return n
 }
 
-// bytes returns the text of n, without a copy if possible; its bytes in the buffer may be cut off again.
+// bytes returns the text of n, without a copy if possible. The caller may truncate e.buf again.
 func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
 	if n.typ == table.String || n.typ == table.Binary {
 		v := n.value(e, row)
@@ -166,7 +166,7 @@ func brief(source string) string {
 	return string([]rune(source)[:most]) + "…"
 }
 
-// a is a type with its article.
+// a returns a type's name with its article.
 func a(t table.Type) string {
 	switch t {
 	case table.Integer:

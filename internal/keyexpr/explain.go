@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Design is a primary key, or some of its columns, with their input columns.
+// Design is a primary key, or some of its columns, with the input columns.
 type Design struct {
 	Columns  []Column
 	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
@@ -18,40 +18,40 @@ type Design struct {
 // Explanation explains a key design.
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
-	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
+	PythonSetup []string     `json:"python_setup,omitempty"` // lines that must precede the formulas in Python
 	Order       string       `json:"order"`                  // of rows in a range read
 	Ranges      []Range      `json:"ranges"`                 // readable ranges of input columns
-	Examples    []Example    `json:"examples"`               // of the rows that were given
-	Notes       []string     `json:"notes"`                  // of what to be careful about
-	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
+	Examples    []Example    `json:"examples"`               // keys of the sample rows
+	Notes       []string     `json:"notes"`                  // warnings
+	Files       []LookupFile `json:"files,omitempty"`        // the files that the keys depend on
 }
 
 type KeyColumn struct {
 	Name       string    `json:"name"`
 	Type       string    `json:"type"`
 	Expression string    `json:"expression"`
-	Separator  string    `json:"separator,omitempty"` // that splice(auto, …) took
+	Separator  string    `json:"separator,omitempty"` // chosen for splice(auto, …)
 	Recipe     string    `json:"recipe"`              // how a reader computes it, in words
-	Python     string    `json:"python,omitempty"`    // the same in Python, if that is one expression
+	Python     string    `json:"python,omitempty"`    // the same as a Python expression, if there is one
 	Order      []Segment `json:"order"`
 }
 
-// Range says whether GetRange over the key still reads a range of an input column.
+// Range says whether GetRange over the key can read a range of an input column.
 type Range struct {
 	Column string  `json:"column"`
 	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of the columns before) or "no"
 	How    string  `json:"how"`
-	Bounds *Bounds `json:"bounds,omitempty"` // for given values
+	Bounds *Bounds `json:"bounds,omitempty"` // for given values of the columns
 }
 
 // Example is a row and its key.
 type Example struct {
-	Input    []string `json:"input"` // NAME=value of the columns that the key is made of
+	Input    []string `json:"input"` // NAME=value of the columns in the key
 	Key      []string `json:"key,omitempty"`
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with keys of sample rows in the order of its inputs and bounds of given values or ranges.
+// Explain describes a design, with the keys of sample rows (in the order of d.Inputs) and bounds of values or ranges.
 func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
@@ -98,7 +98,7 @@ func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanat
 	return x
 }
 
-// sources are the design's input columns, in input order.
+// sources returns the input columns that the design uses, in input order.
 func (d Design) sources() []string {
 	var names []string
 	for i, in := range d.Inputs {
@@ -112,7 +112,7 @@ func (d Design) sources() []string {
 	return names
 }
 
-// Example is the key of one row.
+// Example returns the key of one row.
 func (d Design) Example(row []table.Value) Example {
 	var x Example
 	sources := d.sources()
@@ -146,7 +146,7 @@ func shownValue(v table.Value) string {
 	return table.Show(appendText(nil, v))
 }
 
-// KeyValue is Eval for a primary-key column: null, too long a value, and an empty first column are reasons too.
+// KeyValue is Eval for a primary-key column, which also refuses null, too long a value, and an empty first column.
 func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
 	v, why := e.Eval(row)
 	switch {
@@ -154,22 +154,22 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 		return v, why
 	case v.Type == table.Null:
 		return v, &table.Reason{Column: p.name, Code: table.CodeNullKey, Message: brief(p.source) +
-			" is null, and a primary-key column needs a value; give one with ??"}
+			" is null, but a primary-key column needs a value; give one with ??"}
 	case !v.Type.KeyType():
 		return v, &table.Reason{Column: p.name, Code: table.CodeType, Message: brief(p.source) +
 			": a primary-key column cannot be " + a(v.Type) + "; use int(…) or text(…)"}
 	case len(v.Bytes) > table.MaxKeyBytes:
 		return v, &table.Reason{Column: p.name, Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
-			Message: fmt.Sprintf("%s has %d bytes, and a key value has at most %d; shorten it with substr, lookup or a hash",
+			Message: fmt.Sprintf("%s has %d bytes, but the limit of a key value is %d; shorten it with substr, lookup or a hash",
 				brief(p.source), len(v.Bytes), table.MaxKeyBytes)}
 	case first && v.Type != table.Integer && len(v.Bytes) == 0:
 		return v, &table.Reason{Column: p.name, Code: CodeEmptyKey, Message: brief(p.source) +
-			" is empty, and so would be the partition key; give a value"}
+			" is empty, so the partition key would be empty; give a value"}
 	}
 	return v, nil
 }
 
-// writingOrder is the order of an auto-increment column.
+// writingOrder names the order of an auto-increment column.
 const writingOrder = "the order of writing"
 
 // orderSentence describes the order of a table's rows.
@@ -198,10 +198,10 @@ func orderSentence(segments []Segment) string {
 	return "Rows are sorted " + strings.Join(parts, "; within that ") + "."
 }
 
-// mostRanges is the most ranges that a reader might still read in parallel.
+// mostRanges is the largest number of ranges that a reader can reasonably read.
 const mostRanges = 4096
 
-// rangeOf describes a range of a column in the key.
+// rangeOf describes how a reader reads a range of a column.
 func rangeOf(column string, segments []Segment) Range {
 	values, known := 1, true
 	var before []string
@@ -240,7 +240,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 		strings.Join(before, ", ") + "; there, " + how}
 }
 
-// notes warns of a design's losses and assumptions.
+// notes returns warnings about a design's losses and assumptions.
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
@@ -280,10 +280,10 @@ func (d Design) notes(segments []Segment) []string {
 // mostKeyColumns limits the columns of a primary key.
 const mostKeyColumns = 4
 
-// fewValues is the maximum size of an enumeration as a partition key, which a growing table outgrows.
+// fewValues is the number of partition-key values up to which notes warn that a growing table will outgrow them.
 const fewValues = 1024
 
-// enumeration warns of a partition key that can only have few values.
+// enumeration warns about a partition key with few possible values.
 func (d Design) enumeration() []string {
 	p := d.Programs[0]
 	values := 1
@@ -308,14 +308,14 @@ func enumerationNote(column, has string) string {
 		column, has)
 }
 
-// A sample shows an enumeration if each value comes that often in it.
+// Limits for NoteSample: a sample shows an enumeration if each of its values occurs often.
 const (
 	sampledRows  = 500
 	sampledTimes = 20
 	sampledMost  = 100
 )
 
-// NoteSample warns of an enumeration that only the data shows: that many rows with that many partition keys.
+// NoteSample warns about a partition key that has few values in a sample, given the numbers of rows and values.
 func (x *Explanation) NoteSample(rows, values int) {
 	if rows < sampledRows || values > sampledMost || rows < sampledTimes*values || len(x.Key) == 0 {
 		return
@@ -331,7 +331,7 @@ func (x *Explanation) NoteSample(rows, values int) {
 	}
 }
 
-// Text is the explanation for a terminal.
+// Text formats the explanation for a terminal.
 func (x Explanation) Text() string {
 	var b strings.Builder
 	for _, k := range x.Key {

@@ -31,7 +31,7 @@ func design(t *testing.T, env Env, columns ...string) Design {
 	return d
 }
 
-// records are the inputs of the published designs: logs, time series and trade records.
+// records lists the input columns of the published designs: logs, time series and trade records.
 var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer},
 	{"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
 
@@ -114,7 +114,7 @@ func TestPythonKeywordsAreNotVariables(t *testing.T) {
 	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
 }
 
-// pythonCheck computes the formulas of a case and prints those that give another key.
+// pythonCheck is a script that computes the formulas of a case and prints each one that gives another key.
 const pythonCheck = `
 import json, sys
 for case in json.load(sys.stdin):
@@ -175,7 +175,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 			"rows": values, "keys": keys})
 	}
 	data := conformance.Try(json.Marshal(cases)).Must(t)
-	// JSON has no integral doubles, and Python must get the values that a driver gives it.
+	// JSON does not distinguish integral doubles from integers, but a driver gives Python a float.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)
 	cmd.Stdin = bytes.NewReader(data)
@@ -183,7 +183,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	conformance.True(t, err == nil && len(out) == 0, "%v\n%s", err, out)
 }
 
-// expression draws an expression over CardID, Name and SellerID that gives a text or a number.
+// expression draws an expression over CardID, Name and SellerID whose value is a text or a number.
 func expression(t *rapid.T, number bool, depth int) string {
 	sub := func(number bool) string { return expression(t, number, depth-1) }
 	digits := func() int { return rapid.IntRange(1, 6).Draw(t, "digits") }
@@ -232,7 +232,7 @@ func expression(t *rapid.T, number bool, depth int) string {
 		leaf("Name"))
 }
 
-// compareColumns compares a column of two rows, a text also as a number if it is one.
+// compareColumns compares a column of two rows as text and, if possible, as numbers.
 func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	for i, in := range inputs {
 		if in.Name == column {
@@ -247,8 +247,8 @@ func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	return asText, asNumber
 }
 
-// TestPromisedOrderHolds draws expressions, and rows for each: the keys of any two rows are ordered as the segments
-// promise, and each segment follows its column as promised.
+// TestPromisedOrderHolds draws expressions, and rows for each. The keys of any two rows must be in the order that the
+// segments promise, and each segment in the promised order of its column.
 func TestPromisedOrderHolds(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{1,4}`), rapid.StringOf(rapid.SampledFrom([]rune("ab-/09é,国"))))
 	ints := rapid.OneOf(rapid.Int64Range(-30, 30), rapid.Int64Range(0, 200000), rapid.Int64())
@@ -315,8 +315,8 @@ func TestPromisedOrderHolds(t *testing.T) {
 	})
 }
 
-// FuzzCompile feeds any text to Compile, and a row to programs that compile: nothing panics, errors are one line, and
-// values have the promised type.
+// FuzzCompile compiles any text and evaluates programs that compile: nothing may panic, errors are one line, and values
+// have the promised type.
 func FuzzCompile(f *testing.F) {
 	for _, source := range []string{`splice(",", pad(DeviceID,6), SellerID, CardID)`,
 		`md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`, `let x = CardID; pad(x, 5)`, `map([1,2], # + CardID)[0]`,
@@ -335,7 +335,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		if strings.Contains(source, "..") || strings.Contains(source, "repeat") {
-			return // long lists are bounded by the language's own budget, which takes its time to reach
+			return // only the language's own budget limits long lists, and exceeding it takes long
 		}
 		values := row(with{"Name": str(strings.ToValidUTF8(text, "")), "Mixed": {}, "CardID": num(n)})
 		v, why := p.NewEvaluator().Eval(values)

@@ -9,15 +9,15 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// function is one of our functions: its syntax, its number of arguments, and its compiler.
+// function describes one of our functions: its syntax, the number of its arguments, and its compiler.
 type function struct {
 	usage string
 	least int
-	most  int // -1: any number
+	most  int // -1 for any number
 	build func(c *compiler, k *call) *node
 }
 
-// functions is filled in by init, because compiling a call needs it again for its arguments.
+// functions is set by init, because compiling a call uses it again for the arguments.
 var functions map[string]function
 
 func init() {
@@ -48,8 +48,8 @@ func init() {
 }
 
 // noRandom says why nothing random is available.
-const noRandom = "is not available: a row loaded again, or a later row of the same key, would get another key,  " +
-	"so rows would be doubled and the last would not win; salt(n) spreads rows and is the same every time"
+const noRandom = "is not available: a row loaded again, or a later row of the same key, would get another key, " +
+	"so rows would be duplicated, not replaced; salt(n) spreads rows and is the same every time"
 
 // noClock says why the time of the run is not available.
 const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
@@ -60,7 +60,7 @@ const noMapOrder = "is not available: a map has no order, so a row's key would v
 // noLocal says why the machine's zone is not available.
 const noLocal = "is not available: rows would get other keys in another machine's time zone; name the zone"
 
-// refused are functions often asked for and left out on purpose.
+// refused maps functions that users expect, but that are left out on purpose, to the reason.
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
 	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,

@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// digest is a hash of a fixed number of bytes.
+// digest is a hash function with results of a fixed size.
 type digest struct {
 	size   int
 	sum    func(sum *[32]byte, text []byte)
-	python string // of the whole hash as hexadecimal digits
+	python string // formula for the whole hash in hexadecimal digits
 }
 
-// digests are the hashes by name. Numeric ones are written with their highest byte first.
+// digests maps names to hash functions. Results that are numbers are written with the highest byte first.
 var digests = map[string]digest{
 	"md5": {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) },
 		"hashlib.md5(%s).hexdigest()"},
@@ -39,12 +39,12 @@ var digests = map[string]digest{
 		"xxhash.xxh64(%s).hexdigest()"},
 }
 
-// collisionFree is the number of hexadecimal digits of SHA-256 without known collisions. MD5 and SHA-1 have some.
+// collisionFree is the number of hexadecimal digits from which SHA-256 has no known collisions, unlike MD5 and SHA-1.
 const collisionFree = 32
 
 const hexDigits = "0123456789abcdef"
 
-// digest is the first digits of the hash of a value's text, or of binary's bytes. It keeps no order.
+// digest compiles the first digits of the hash of a value's text, or of binary bytes. It does not preserve order.
 func (c *compiler) digest(k *call) *node {
 	x := c.operand(k, 0)
 	d := digests[k.name]
@@ -83,14 +83,14 @@ func (c *compiler) digest(k *call) *node {
 // MaxBuckets limits bucket and salt.
 const MaxBuckets = 1_000_000
 
-// hashNumber is the dividend of bucket and salt: the first eight hexadecimal digits of the MD5 as a number. MD5 is
-// slower than others, but available in every reader's language.
+// hashNumber returns the dividend of bucket and salt: the first eight hexadecimal digits of the MD5 as a number. MD5 is
+// not the fastest hash, but available in every reader's language.
 func hashNumber(text []byte) int64 {
 	sum := md5.Sum(text)
 	return int64(binary.BigEndian.Uint32(sum[:]))
 }
 
-// bucket is the remainder of an integer, never negative, or of the hash of another value's text, with leading zeros.
+// bucket compiles the non-negative remainder, with leading zeros, of an integer or of the hash of another value's text.
 func (c *compiler) bucket(k *call) *node {
 	x := c.operand(k, 0)
 	count := k.number(1, MaxBuckets)
@@ -126,8 +126,8 @@ func (c *compiler) bucket(k *call) *node {
 
 func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
 
-// salt is a number in [0, n) that depends only on the named values. Each value counts as a byte 1, the length of its
-// text in four bytes, highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ, and
+// salt compiles a number in [0, n) that depends only on the named values. It hashes for each value a byte 1, the length
+// of its text in four bytes, highest first, and the text; for null a byte 0. So ("a", "bc") and ("ab", "c") differ, and
 // the type inferred from a sample does not matter.
 func (c *compiler) salt(k *call) *node {
 	count := k.number(0, MaxBuckets)
@@ -180,7 +180,7 @@ func (e *Evaluator) saltPart(x *node, row []table.Value) {
 	e.buf = append(e.buf, 1, 0, 0, 0, 0)
 	e.buf = appendText(e.buf, v)
 	binary.BigEndian.PutUint32(e.buf[at+1:], uint32(len(e.buf)-at-5))
-	// Bytes left in front by computing the value are not part of it.
+	// Computing the value may have left bytes in front of it; remove them.
 	e.buf = e.buf[:start+copy(e.buf[start:], e.buf[at:])]
 }
 
@@ -196,7 +196,7 @@ func murmur3(data []byte) uint32 {
 	for i, b := range data {
 		k |= uint32(b) << (8 * i)
 	}
-	h ^= mix(k) // nothing left mixes to 0
+	h ^= mix(k) // mix(0) is 0 if no bytes are left
 	h ^= size
 	h = (h ^ h>>16) * 0x85ebca6b
 	h = (h ^ h>>13) * 0xc2b2ae35

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// with are values of a row that differ from those of row.
+// with holds values that replace those of the standard row.
 type with = map[string]table.Value
 
-// inputs are the columns of most tests: the vendor's student cards, and one column of each type.
+// inputs lists the columns in most tests: the vendor's student cards, and one column of each type.
 var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"DeviceID", table.Integer},
 	{"OrderNumber", table.Integer}, {"Name", table.String}, {"Score", table.Double}, {"Paid", table.Boolean},
 	{"Photo", table.Binary}, {"订单号", table.String}, {"unit price", table.Integer}, {"Mixed", table.Any}}
@@ -47,7 +47,7 @@ func compile(t testing.TB, source string) *Program {
 		SaltColumns: []string{"CardID", "SellerID"}})).Must(t)
 }
 
-// eval returns the value of an expression as text, or the error that refuses it.
+// eval returns the value of an expression as text, or the error of compiling or evaluating it.
 func eval(t testing.TB, source string, set with) string {
 	t.Helper()
 	v, why := compile(t, source).NewEvaluator().Eval(row(set))
@@ -113,7 +113,7 @@ func TestHashesMatchPublishedVectors(t *testing.T) {
 	for source, want := range map[string]string{
 		`md5(OrderNumber)`:    "797e5af4abd9f8d8e0cf07550e051b5c",
 		`sha256(OrderNumber)`: "8d2c15f1698f9859375d9a7fce7f19226dd18f67b6a57481206f7a73a23a45b0",
-		// The vendor's guide hashes the digits with a line end: echo 200004 | md5sum.
+		// The vendor's guide hashes the digits and a line feed: echo 200004 | md5sum.
 		`md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`:            "2e38200004",
 		`md5(OrderNumber, 4) + text(OrderNumber)`:                       "797e200004",
 		`sha1(OrderNumber)`:                                             "eb0942cc8250613fd9ac1adb8eeef57e87b0f07f",
@@ -306,8 +306,8 @@ func TestColumnTypeMatchesExpression(t *testing.T) {
 		"k:string=pad(CardID, 9)": "string",
 		"k=desc(CardID)":          "integer",
 		"k:string=Mixed":          "string",
-		"k:integer=pad(CardID,9)": "gives a string, and column k is to be integer; wrap it in int",
-		"k:string=CardID":         "gives an integer, and column k is to be string; wrap it in text",
+		"k:integer=pad(CardID,9)": "gives a string, but column k has type integer; wrap it in int",
+		"k:string=CardID":         "gives an integer, but column k has type string; wrap it in text",
 		"CardID":                  "integer",
 		"Nothing":                 "unknown column",
 	} {
@@ -320,7 +320,7 @@ func TestColumnTypeMatchesExpression(t *testing.T) {
 	conformance.True(t, why != nil && why.Code == table.CodeType, "a value of another type: %v", why)
 }
 
-func TestKeysThatTheServiceWouldRefuseAreRejected(t *testing.T) {
+func TestInvalidKeysAreRejected(t *testing.T) {
 	long := str(strings.Repeat("x", table.MaxKeyBytes))
 	for _, tt := range []struct {
 		source string
@@ -414,7 +414,7 @@ func TestSeparatorSortsBelowAllCharacters(t *testing.T) {
 	}
 }
 
-func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
+func TestSpliceAutoObservesSampleFirst(t *testing.T) {
 	env := Env{Columns: inputs}
 	source := `splice(auto, upper(SellerID), Name)`
 	p, err := Compile(source, env)
@@ -436,7 +436,7 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	conformance.Equal(t, codeOf(why), CodeBreaksOrder, "a later value that breaks it: %v", why)
 }
 
-func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
+func TestWherePassesRowsOfAnyColumns(t *testing.T) {
 	row := with{
 		"age": {Type: table.Integer, Int: 18}, "city": {Type: table.String, Bytes: []byte("Hangzhou")},
 		"paid": {Type: table.Boolean, Int: 1}, "ratio": {Type: table.Double, Double: 0.5},
@@ -451,7 +451,7 @@ func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
 	}
 }
 
-func TestAConditionIsTrueOrFalse(t *testing.T) {
+func TestWhereMustBeBoolean(t *testing.T) {
 	for text, want := range map[string]string{`md5(city)`: "not a condition", `age +`: "unexpected",
 		`random() > 1`: "not available"} {
 		conformance.Refused(t, conformance.ErrorOf(CompileWhere(text)), want, "%s", text)
@@ -461,7 +461,7 @@ func TestAConditionIsTrueOrFalse(t *testing.T) {
 	conformance.True(t, why != nil, "1 is neither true nor false")
 }
 
-func TestAProgramServesManyWorkers(t *testing.T) {
+func TestProgramIsSafeForConcurrentUse(t *testing.T) {
 	p := compile(t, `trim(SellerID) + pad(CardID, 9) + salt(7) + (split(Name, "x")[0] | upper())`)
 	var group sync.WaitGroup
 	for worker := range int64(4) {
@@ -478,7 +478,7 @@ func TestAProgramServesManyWorkers(t *testing.T) {
 	group.Wait()
 }
 
-func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
+func TestDeepExpressionDoesNotGrow(t *testing.T) {
 	deep := `pad(CardID, 5, signed)`
 	for range 200 {
 		deep = `(` + deep + ` ?? Name)`
@@ -489,7 +489,7 @@ func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
 	conformance.Equal(t, eval(t, deep, with{"CardID": {}}), "Zoë", "what it gives")
 }
 
-func TestPlainFunctionsAllocateNothing(t *testing.T) {
+func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 	for _, source := range []string{`splice(",", pad(DeviceID, 6), SellerID, CardID)`,
 		`md5(OrderNumber, 4) + text(OrderNumber)`, `salt(100) + reverse(CardID) + substr(Name, 1, 2) + upper(Name)`,
 		`format_time(OrderNumber, "2006010215", "s")`, `desc(CardID)`, `Score > 2 ? xxhash(Name, 4) : crc32(Name, 4)`} {
@@ -501,7 +501,7 @@ func TestPlainFunctionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestExpressionsHaveABudget evaluates expressions that would take hours or all memory.
+// TestExpressionsHaveABudget evaluates expressions that would otherwise take hours or all memory.
 func TestExpressionsHaveABudget(t *testing.T) {
 	for _, source := range []string{
 		"reduce(1..40, #acc + #acc, s)",
@@ -546,7 +546,7 @@ func TestJoinedTextsHaveABudget(t *testing.T) {
 	conformance.True(t, why == nil && len(v.Bytes) == 201, "%d bytes, %v", len(v.Bytes), why)
 }
 
-func TestTheBudgetChangesNoResult(t *testing.T) {
+func TestBudgetDoesNotChangeResults(t *testing.T) {
 	for source, want := range map[string]string{
 		"reduce(1..3, #acc + #acc, s)":                                "abababababababab",
 		"replace(upper(s), 'A', 'x')":                                 "xB",

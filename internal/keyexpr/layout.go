@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// timeLayout is the format of a time: pieces in order.
+// timeLayout is the format of a time: a list of pieces.
 type timeLayout []layoutPiece
 
-// layoutPiece is a Go layout or literal text. Joined, text of a strftime layout could look like a part of a time to Go.
+// layoutPiece is a Go layout or literal text, kept apart because Go could take literal text for part of a layout.
 type layoutPiece struct {
 	text    string
 	literal bool
-	micros  bool // six digits of a second, which Go writes after a point or comma only
+	micros  bool // microseconds, six digits, which Go formats only after a point or comma
 }
 
 func (l timeLayout) format(dst []byte, t time.Time) []byte {
@@ -33,14 +33,14 @@ func (l timeLayout) format(dst []byte, t time.Time) []byte {
 	return dst
 }
 
-// between are characters that may separate the parts of a time without being one.
+// between lists characters that may separate the parts of a time and are not parts themselves.
 const between = "-/:. _"
 
-// clockParts are the parts of a time from the largest down, in Go's layouts and in strftime's.
+// clockParts lists the parts of a time, largest first, in Go's layouts and in strftime's.
 var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"},
 	{"04", "%M"}, {"05", "%S"}}
 
-// ordered reports whether the layout's texts sort like times, and their length.
+// ordered reports whether formatted texts sort like their times, and their length.
 func (l timeLayout) ordered() (ordered bool, width int) {
 	layout := ""
 	for _, piece := range l {
@@ -64,7 +64,7 @@ func (l timeLayout) ordered() (ordered bool, width int) {
 	return strings.TrimLeft(rest, between) == "" && layout != "" && !strings.Contains(layout, "_2"), len(layout)
 }
 
-// python writes a time, given as a formula, with strftime, if all of the layout is known there.
+// python returns a formula that formats a time with strftime, if strftime supports the whole layout.
 func (l timeLayout) python(moment string) string {
 	pattern := ""
 	for _, piece := range l {
@@ -127,7 +127,7 @@ func fromStrftime(k *call, pattern string) (l timeLayout) {
 		}
 		layout, ok := strftime[pattern[i]]
 		if !ok {
-			panic(k.refusef("the layout %q has the unknown directive %%%c; there are %s", pattern, pattern[i], directiveList()))
+			panic(k.refusef("the layout %q has the unknown directive %%%c; use one of %s", pattern, pattern[i], directiveList()))
 		}
 		l = append(l, layoutPiece{text: layout, literal: pattern[i] == '%', micros: pattern[i] == 'f'})
 	}

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// maxLookupBytes is the largest file of a lookup: all of it is kept in memory.
+// maxLookupBytes is the size of the largest file for lookup, which is kept in memory.
 const maxLookupBytes = 64 << 20
 
 type lookupTable map[string][]byte
 
-// lookup replaces a name by its code from a CSV file, without keeping order. Missing names are refused, or kept.
+// lookup compiles the replacement of a name by its code from a CSV file. Missing names are refused, or kept.
 func (c *compiler) lookup(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	name := k.literal(1)
@@ -60,7 +60,7 @@ func (c *compiler) lookup(k *call) *node {
 	return n
 }
 
-// lookupFile reads each file once for all its calls.
+// lookupFile reads a file once for all calls that name it.
 func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	if t := c.lookups[name]; t != nil {
 		return t
@@ -83,7 +83,7 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	return t
 }
 
-// shared counts the names whose code another name has as well.
+// shared counts the names whose code another name has, too.
 func (t lookupTable) shared() (names int) {
 	by := map[string]int{}
 	for _, code := range t {

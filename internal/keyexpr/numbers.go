@@ -10,14 +10,14 @@ import (
 
 // Widths of numbers as text.
 const (
-	MaxPadDigits    = 64 // of pad, for digits that come as text; an integer has at most 19
+	MaxPadDigits    = 64 // of pad, for text; an integer has at most 19
 	MaxSignedDigits = 19
-	descDigits      = 19 // of the largest integer
+	descDigits      = 19 // digits of the largest integer
 )
 
-const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits of them
 
-// pad keeps the order of numbers. Text must be digits; its leading zeros do not count: "7" and "07" become the same.
+// pad compiles digits that sort like the number. Text must be digits; leading zeros do not count, so "07" becomes "7".
 func (c *compiler) pad(k *call) *node {
 	x := c.operand(k, 0, table.Integer, table.String)
 	signed := k.keyword(2, "signed")
@@ -83,8 +83,8 @@ func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 	return true
 }
 
-// padSigned writes 0 and more with a 0 in front, and a negative number as "-" and its distance from 10^digits, so that
-// -1 is larger than -2; "-" sorts before "0", and after the usual separator ",".
+// padSigned compiles pad(x, n, signed). It puts a 0 before numbers from 0 on, and writes a negative one as "-" and
+// 10^digits plus the number, so that -2 sorts before -1. "-" sorts before "0", and after the usual separator ",".
 func (c *compiler) padSigned(k *call, x *node) *node {
 	if x.typ == table.String {
 		panic(k.refusef("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src)))
@@ -130,13 +130,13 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	return n
 }
 
-// desc reverses the order. As text it has 19 digits.
+// desc compiles the difference to the largest integer, which reverses the order. As text it has 19 digits.
 func (c *compiler) desc(k *call) *node {
 	x := c.operand(k, 0, table.Integer)
 	if len(k.args) == 2 {
 		form := k.literal(1)
 		if form != "text" {
-			panic(k.refusef("%q is not a form; want %s", form, k.usage))
+			panic(k.refusef("%q is not a valid form; want %s", form, k.usage))
 		}
 	}
 	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells,

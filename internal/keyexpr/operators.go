@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// native are the binary operators that run without the expression language.
+// native is the set of binary operators that are compiled here, without the expression language's machine.
 var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true,
 	"<=": true,
 	">":  true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
@@ -87,7 +87,7 @@ func (c *compiler) binary(n *ast.BinaryNode) *node {
 	return made.finish()
 }
 
-// arithmetic compiles + - * % and /, which always gives a double, as in the expression language.
+// arithmetic compiles + - * % and /. As in the expression language, / always gives a double.
 func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	text := op == '+' && (l.typ == table.String || r.typ == table.String)
 	known := l.typ != table.Any && r.typ != table.Any
@@ -125,8 +125,8 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	}
 }
 
-// arithmeticOrder finds the order that + and - with a constant keep, and that of concatenated texts: a text's order
-// counts only if all before it have a fixed length.
+// arithmeticOrder sets the order of + and - with a constant, and of concatenated texts, in which a text's order counts
+// only if all texts before it have a fixed length.
 func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
 	case n.typ == table.String:
@@ -137,7 +137,7 @@ func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 		}
 	case n.typ != table.Integer:
 	case op == '-' && strings.HasPrefix(r.src, l.src+" % ") && len(r.order) == 1 && r.order[0].Values > 0:
-		n.order = reorder(l, n.src, false, true) // x - x % k cuts x down to multiples of k
+		n.order = reorder(l, n.src, false, true) // x - x % k rounds x to a multiple of k
 	case r.constant != nil && (op == '+' || op == '-'):
 		n.order, n.tells = reorder(l, n.src, false, false), l.tells
 	case l.constant != nil && (op == '+' || op == '-'):
@@ -147,7 +147,7 @@ func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	}
 }
 
-// arithmetic computes; an integer that does not fit 64 bits is a reason, never a wrong number.
+// arithmetic evaluates an operator. An integer that does not fit 64 bits is a reason, never a wrong number.
 func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	switch {
 	case l.Type == table.Null || r.Type == table.Null || e.why != nil:
@@ -178,7 +178,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	return table.Value{Type: table.Double, Double: v}
 }
 
-// fits reports whether n more bytes of text stay within a row's limit.
+// fits reports whether more bytes of text stay within a row's limit.
 func (e *Evaluator) fits(n *node, more int) bool {
 	if len(e.buf)+more > workBudget {
 		return e.fail(n, CodeExpression, nil, "%v", errWork{})
@@ -240,7 +240,7 @@ func (c *compiler) fallback(n *node, l, r *node) {
 	}
 }
 
-// common is the type of a value that is one of two.
+// common returns the common type of l and r, of which the result is one.
 func common(src string, l, r *node) table.Type {
 	switch {
 	case l.typ == r.typ || r.typ == table.Null:
@@ -288,7 +288,7 @@ func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 	return c.Int != 0, c.Type == table.Boolean && e.why == nil
 }
 
-// logical compiles and, or: the right side is evaluated only if the left one does not decide.
+// logical compiles and, or. The right side is evaluated only if the left one does not decide.
 func (c *compiler) logical(n *node, or bool, l, r *node) {
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Boolean && x.typ != table.Any {

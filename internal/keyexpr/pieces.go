@@ -10,7 +10,7 @@ import (
 // piece is one of the concatenated texts of a key column.
 type piece struct {
 	node *node
-	// sealed means that texts sort by this piece before all that follows: its width is fixed, or a separator ends it.
+	// sealed means that texts sort by this piece before the rest: its width is fixed, or a separator ends it.
 	sealed    bool
 	separator bool // of a splice
 }
@@ -23,7 +23,7 @@ func piecesOf(n *node) []piece {
 	return []piece{{node: n, sealed: n.width > 0}}
 }
 
-// joinedOrder is the order of joined pieces. From the first piece without a recognisable end, they sort as a text.
+// joinedOrder returns the order of joined pieces. From the first piece that is not sealed on, they sort as one text.
 func joinedOrder(pieces []piece) (order []Segment) {
 	for i, p := range pieces {
 		switch {
@@ -45,7 +45,7 @@ func joinedOrder(pieces []piece) (order []Segment) {
 	return order
 }
 
-// textTells is tells of the value's text. Two values of unknown type may have the same text, such as 1 and "1".
+// textTells returns tells for the value's text. Values of unknown type may have the same text, such as 1 and "1".
 func (n *node) textTells() []int {
 	if n.typ == table.Any {
 		return nil
@@ -76,7 +76,7 @@ func union(a, b []int) []int {
 	return slices.Compact(both)
 }
 
-// Tells names the columns whose different values certainly give different values of the program.
+// Tells names columns whose different values always give different values of the program.
 func (p *Program) Tells() (names []string) {
 	for _, i := range p.root.tells {
 		names = append(names, p.env.Columns[i].Name)

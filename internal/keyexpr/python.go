@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// noPython replaces a missing Python formula, also in all formulas that use it.
+// noPython stands for a missing Python formula; formulas that contain it are left out.
 const noPython = "…"
 
-// textPython is a node's text in Python.
+// textPython returns the formula of a node's text.
 func textPython(n *node) string {
 	switch n.typ {
 	case table.String:
@@ -27,10 +27,10 @@ func textPython(n *node) string {
 	case table.Binary:
 		return n.python + ".decode()"
 	}
-	return noPython // the type decides, and a reader does not know it
+	return noPython // it depends on the type, which a reader does not know
 }
 
-// bytesPython is a hash's input in Python.
+// bytesPython returns the formula of a hash's input.
 func bytesPython(n *node) string {
 	if n.typ == table.Binary {
 		return n.python
@@ -38,7 +38,7 @@ func bytesPython(n *node) string {
 	return textPython(n) + ".encode()"
 }
 
-// remainderPython is x % k of the expression language, with the sign of x.
+// remainderPython returns the formula of the expression language's x % k, which has the sign of x.
 func remainderPython(l, r *node) string {
 	switch {
 	case l.typ == table.Integer && r.typ == table.Integer && r.constant != nil && r.constant.Int > 0:
@@ -51,7 +51,7 @@ func remainderPython(l, r *node) string {
 	return noPython
 }
 
-// pythonNeeds are the lines that formulas need in front, by the functions they call.
+// pythonNeeds lists the lines that formulas need before them, by the functions that they call.
 var pythonNeeds = []struct{ call, line string }{
 	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
 	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},
@@ -68,7 +68,7 @@ var pythonNeeds = []struct{ call, line string }{
 		`time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
 }
 
-// pythonSetup is the lines in front of a key's formulas.
+// pythonSetup returns the lines that a key's formulas need before them.
 func pythonSetup(key []KeyColumn) (lines []string) {
 	all := ""
 	for _, k := range key {
@@ -82,7 +82,7 @@ func pythonSetup(key []KeyColumn) (lines []string) {
 	return lines
 }
 
-// columnText is a column in an expression.
+// columnText returns a column as written in an expression.
 func columnText(name string) string {
 	if identifier(name) {
 		return name
@@ -90,14 +90,14 @@ func columnText(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// pythonWords cannot be names of variables in Python, or are called by formulas.
+// pythonWords lists keywords of Python and names that formulas use, which cannot be a reader's variables.
 var pythonWords = strings.Fields(
 	`False None True and as assert async await break class continue def del elif else except finally for from global
 	if import in is lambda nonlocal not or pass raise return try while with yield
 	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment
 	Decimal datetime timedelta timezone ZoneInfo`)
 
-// pythonName is a column as a reader's variable.
+// pythonName returns a reader's variable for a column.
 func pythonName(name string) string {
 	if identifier(name) && !strings.Contains(name, "$") && !slices.Contains(pythonWords, name) {
 		return name
@@ -105,7 +105,7 @@ func pythonName(name string) string {
 	return "row[" + strconv.Quote(name) + "]"
 }
 
-// words of the expression language that look like names.
+// words is the set of keywords of the expression language.
 var words = map[string]bool{"in": true, "or": true, "and": true, "not": true, "matches": true, "contains": true,
 	"startsWith": true,
 	"endsWith":   true, "let": true, "true": true, "false": true, "nil": true, "if": true, "else": true}

@@ -22,14 +22,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables and
-// each call of one of our functions is a function of its own with fixed literal arguments.
+// script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables, and
+// each call of one of our functions is a separate function in which literal arguments are fixed.
 type script struct {
 	compiler *compiler
 	config   *conf.Config
 	columns  map[int]string
 	vars     types.Map
-	skip     map[ast.Node]bool // names of functions, and words that are not columns
+	skip     map[ast.Node]bool // names of functions, and keywords that are not columns
 	collect  bool
 }
 
@@ -86,7 +86,7 @@ func resultType(src string, gives reflect.Type) table.Type {
 	panic(refusef("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives))
 }
 
-// Visit rewrites columns and calls. Children come before their parents, so a first walk finds the nodes that must stay.
+// Visit rewrites columns and calls. Children come before parents, so a first walk finds the nodes to leave alone.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.MemberNode:
@@ -134,7 +134,7 @@ func (s *script) column(name string) {
 	}
 }
 
-// machineTypes are the expression language's counterparts of our types: a variable, and a function that returns one.
+// machineTypes maps our types to the expression language's: that of a variable, and of a function that returns one.
 var machineTypes = map[table.Type]struct {
 	variable types.Type
 	function reflect.Type
@@ -148,7 +148,7 @@ var machineTypes = map[table.Type]struct {
 	table.Null:    {types.Any, reflect.TypeFor[func(...any) any]()},
 }
 
-// call makes a function of one call of ours. The machine passes its non-literal arguments through slots.
+// call turns a call of one of our functions into a function of the machine, which passes arguments through slots.
 func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	c := s.compiler
 	if name == "col" && len(n.Arguments) == 1 {
@@ -190,7 +190,7 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
 }
 
-// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has one.
+// boxed wraps a call as a function of the machine, which cannot pass an evaluator: every call makes its own.
 func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		e := p.NewEvaluator()
@@ -248,7 +248,7 @@ func unbox(v any) (table.Value, bool) {
 	return null, false
 }
 
-// runner runs the program over a row. An operator that cannot work with a null gives null.
+// runner returns a function that runs the program on a row. An operator that cannot handle a null gives null.
 func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.Value) table.Value {
 	k := s.compiler.program.scripts
 	s.compiler.program.scripts++
@@ -282,9 +282,9 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
-// ofNull reports whether an error of the language is about a missing value.
+// ofNull reports whether an error of the language is due to a null.
 func ofNull(err error) bool {
-	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
+	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // of nil
 }
 
 func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {

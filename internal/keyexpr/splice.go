@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// splice joins the texts of its parts with a separator of one character. It keeps the order of parts that are texts;
-// numbers need pad. See the package's comment for the values it refuses.
+// splice compiles the texts of its parts joined with a separator of one character. It keeps the order of texts; numbers
+// need pad. The package comment says which values it refuses.
 func (c *compiler) splice(k *call) *node {
 	n := &node{typ: table.String, src: k.src}
 	separator := c.separator(k)
@@ -29,7 +29,7 @@ func (c *compiler) splice(k *call) *node {
 		n.signed = n.signed || x.signed
 		inner := slices.Clone(piecesOf(x))
 		if i < len(k.args)-2 {
-			inner[len(inner)-1].sealed = true // by the separator, below all its characters
+			inner[len(inner)-1].sealed = true // the separator sorts below all its characters
 			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true,
 				separator: true})
 		}
@@ -52,7 +52,7 @@ func (c *compiler) splice(k *call) *node {
 	return n
 }
 
-// separator reads a splice's first argument; 0 is one still to be chosen.
+// separator reads the first argument of splice; 0 means that it is still to be chosen.
 func (c *compiler) separator(k *call) rune {
 	if k.keyword(0, "auto") {
 		c.program.Auto = true
@@ -98,7 +98,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 	}
 }
 
-// firstAtOrBelow finds the first character that sorts at or below the separator. UTF-8 sorts by character.
+// firstAtOrBelow returns the index of the first character at or below the separator, or -1. UTF-8 sorts by character.
 func firstAtOrBelow(text []byte, separator rune) int {
 	if separator < utf8.RuneSelf {
 		for i, b := range text {
@@ -116,7 +116,7 @@ func firstAtOrBelow(text []byte, separator rune) int {
 	return -1
 }
 
-// observe shows the parts to the chooser.
+// observe shows the parts of a splice to the chooser.
 func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	if e.chooser == nil {
 		return e.fail(n, CodeExpression, nil, "the separator is not chosen yet; name one in place of auto")
@@ -131,17 +131,17 @@ func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	return true
 }
 
-// SeparatorChooser finds a separator for splice(auto, …): one that sorts below every character of the values shown to
-// it. It sees a sample, so a later value may have a lower character; its row is rejected. The zero value can be used.
+// SeparatorChooser chooses a separator for splice(auto, …) below every character of the values shown to it. They are a
+// sample, so a later value may have a lower character; its row is rejected. The zero value is ready to use.
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte
 }
 
-// separators are the candidates: the vendor's own, one below nearly every visible one, then those below the space.
+// separators lists the candidates: the vendor's own, one below nearly all visible characters, and some below a space.
 var separators = []rune{',', '!', '\x1f', '\t', '\x01'}
 
-// Observe notes a value's characters. Only ASCII counts, so the lowest byte of UTF-8 text is its lowest character.
+// Observe records a value's lowest character. Candidates are ASCII, so it compares bytes of UTF-8.
 func (c *SeparatorChooser) Observe(text []byte) {
 	for _, b := range text {
 		if !c.seen || b < c.lowest {

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// slotRef is, in a syntax tree, an argument that the expression language computes.
+// slotRef is the index, in a syntax tree, of an argument that the expression language's machine computes.
 type slotRef int
 
-// node compiles syntax. All but columns, literals, our functions and plain operators is left to the slower language.
+// node compiles syntax. Columns, literals, our functions and simple operators run natively, the rest as a script.
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:

@@ -12,13 +12,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// col names a column whose name is not an identifier.
+// col compiles a column whose name is not an identifier.
 func (c *compiler) col(k *call) *node {
 	name := k.literal(0)
 	return c.column(name)
 }
 
-// textOf keeps the order of texts; numbers have another order as texts.
+// textOf compiles text(x). It keeps the order of texts, but not of numbers.
 func (c *compiler) textOf(k *call) *node {
 	x := c.operand(k, 0)
 	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String,
@@ -33,7 +33,7 @@ func (c *compiler) textOf(k *call) *node {
 	return n
 }
 
-// integer keeps the order of numbers, also of those written as text.
+// integer compiles int(x). It keeps the order of numbers, including numbers in text.
 func (c *compiler) integer(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer, table.Double)
 	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number",
@@ -64,7 +64,7 @@ func (c *compiler) integer(k *call) *node {
 	return n
 }
 
-// letters is lower and upper. They do not keep the order: "B" < "a", and "b" > "a".
+// letters compiles lower and upper, which do not keep the order: "B" < "a", but "b" > "a".
 func (c *compiler) letters(k *call) *node {
 	x := c.operand(k, 0, table.String)
 	change, from, python := unicode.ToUpper, byte('a'), `"".join(c.upper() if len(c.upper()) == 1 else c for c in %s)`
@@ -92,7 +92,7 @@ func (c *compiler) letters(k *call) *node {
 	return n
 }
 
-// changeRunes replaces each character from start on.
+// changeRunes replaces each character in e.buf from start on.
 func (e *Evaluator) changeRunes(start int, change func(rune) rune) {
 	end := len(e.buf)
 	for at := start; at < end; {
@@ -103,7 +103,7 @@ func (e *Evaluator) changeRunes(start int, change func(rune) rune) {
 	e.buf = slices.Delete(e.buf, start, end)
 }
 
-// stringOf appends the text of a text or an integer; other values fail.
+// stringOf appends the text of a string or an integer to e.buf. Other values fail.
 func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	if x.typ != table.Any {
 		return x.text(e, row)
@@ -120,7 +120,7 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	return false
 }
 
-// substr keeps the order coarsely if it starts at a text's beginning.
+// substr compiles a part of a text. It keeps a coarse order if it starts at the beginning.
 func (c *compiler) substr(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	from := k.number(1, table.MaxValueBytes)
@@ -148,7 +148,7 @@ func (c *compiler) substr(k *call) *node {
 	return n
 }
 
-// prefixBytes is the length of the first n characters.
+// prefixBytes returns the length of the first n characters in bytes.
 func prefixBytes(text []byte, n int64) int {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {
@@ -158,7 +158,7 @@ func prefixBytes(text []byte, n int64) int {
 	return at
 }
 
-// reverse keeps no order: the fast-changing end comes first. An integer becomes its digits: reverse(120) is "021".
+// reverse compiles a reversed text, without order: the fast-changing end comes first. For the integer 120 it is "021".
 func (c *compiler) reverse(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(),
@@ -179,7 +179,7 @@ func (c *compiler) reverse(k *call) *node {
 		}
 		e.buf = appendText(e.buf[:start], v)
 		slices.Reverse(e.buf[start:])
-		// Bytes of one character have been reversed with the rest; reverse them back.
+		// The bytes within each character have been reversed, too; reverse them back.
 		for at := start; at < len(e.buf); at++ {
 			first := at
 			for e.buf[at] >= utf8.RuneSelf && !utf8.RuneStart(e.buf[at]) && at+1 < len(e.buf) {

@@ -8,15 +8,15 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// clock says how a value is read as a time.
+// clock says how to read a value as a time.
 type clock struct {
-	zone *time.Location // of shown times, and of those without an offset
-	unit int64          // units of a second of an integer, 0 if none was given
+	zone *time.Location // of results, and of texts without an offset
+	unit int64          // units per second of an integer, 0 if none was given
 }
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// textTimes are the forms of a time as text, by the part after the date.
+// textTimes lists the layouts of times in text.
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
 // clockOf reads the optional arguments from i on: a zone, a unit, or both.
@@ -38,7 +38,7 @@ func clockOf(k *call, i int) clock {
 	return at
 }
 
-// moment compiles a call's time, whose optional arguments begin at i.
+// moment compiles a call's first argument as a time; the optional arguments begin at i.
 func (c *compiler) moment(k *call, i int) (clock, *node) {
 	at := clockOf(k, i)
 	x := c.operand(k, 0, table.String, table.Integer)
@@ -69,7 +69,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		return time.Time{}, e.fail(n, table.CodeType, e.shown(v), "%s is not a time; want a text or an integer", a(v.Type))
 	}
 	for _, layout := range textTimes {
-		// Layouts of another length cannot fit, and a failed attempt costs more than the right one.
+		// Skip layouts of another length: a failed attempt costs more than a successful one.
 		if layout != time.RFC3339 && len(v.Bytes) != len(layout) && (len(layout) != 19 || len(v.Bytes) < 19) {
 			continue
 		}
@@ -85,7 +85,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 			}
 			t = local
 		}
-		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
+		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead beyond these years
 			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in years 0 to 9999 of %s",
 				table.Show(v.Bytes), at.zone)
 		}
@@ -95,7 +95,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		"%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 }
 
-// formatTime keeps a coarse order if years, then smaller units of fixed widths follow, and clocks never go back.
+// formatTime compiles a formatted time. It keeps a coarse order if its units go from large to small on steady clocks.
 func (c *compiler) formatTime(k *call) *node {
 	written := k.literal(1)
 	layout := timeLayout{{text: written}}
@@ -110,7 +110,7 @@ func (c *compiler) formatTime(k *call) *node {
 		x.recipe, written, at.zone),
 		python: layout.python(at.python(x))}
 	if ordered, width := layout.ordered(); ordered {
-		n.width, n.signed = width, true // as a number it may not be ordered: the layout "-2006" gives negative ones
+		n.width, n.signed = width, true // not ordered as a number: the layout "-2006" gives negative ones
 		if steady(at.zone) {
 			n.order = reorder(x, k.src, false, true)
 		}
@@ -126,11 +126,11 @@ func (c *compiler) formatTime(k *call) *node {
 	return n
 }
 
-// python is a value's time as a formula.
+// python returns the formula of a value's time.
 func (at clock) python(x *node) string {
 	switch {
 	case x.typ == table.Integer && at.unit == 1e9:
-		return noPython // its times have microseconds
+		return noPython // Python's times have no nanoseconds
 	case x.typ == table.Integer:
 		return fmt.Sprintf("time_of(%s, %q, %d)", x.python, at.zone, at.unit)
 	case x.typ == table.String:
@@ -139,7 +139,7 @@ func (at clock) python(x *node) string {
 	return noPython
 }
 
-// timePart is year, month or day as an integer. A year keeps the order coarsely.
+// timePart compiles year, month and day, which are integers. A year keeps a coarse order.
 func (c *compiler) timePart(k *call) *node {
 	at, x := c.moment(k, 1)
 	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone),
@@ -165,7 +165,7 @@ func (c *compiler) timePart(k *call) *node {
 	return n
 }
 
-// steady reports whether a zone never changes its offset in the years 2000 to 2037.
+// steady reports whether a zone has one offset from 2000 to 2037.
 func steady(zone *time.Location) bool {
 	_, first := time.Date(2000, 1, 1, 0, 0, 0, 0, zone).Zone()
 	for t := time.Date(2000, 1, 1, 0, 0, 0, 0, zone); t.Year() < 2038; t = t.AddDate(0, 0, 14) {

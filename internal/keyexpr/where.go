@@ -6,13 +6,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Where is a condition on rows with any columns, of any types. It is immutable.
+// Where is a condition on rows with any columns of any types. It is immutable.
 type Where struct {
 	program *Program
 	names   []string
 }
 
-// CompileWhere checks a condition. A comparison with a missing column is neither true nor false: it does not pass.
+// CompileWhere compiles a condition. A comparison with a missing column is null, so the row does not pass.
 func CompileWhere(source string) (*Where, error) {
 	w, err := CompileOfRows(source, "where")
 	if err == nil && w.program.Type != table.Boolean && w.program.Type != table.Any {
@@ -21,7 +21,7 @@ func CompileWhere(source string) (*Where, error) {
 	return w, err
 }
 
-// CompileOfRows is CompileWhere for an expression of any type. Errors call it name.
+// CompileOfRows is CompileWhere for an expression of any type, which reasons call name.
 func CompileOfRows(source, name string) (*Where, error) {
 	names, err := Names(source)
 	if err != nil {
@@ -40,10 +40,10 @@ func CompileOfRows(source, name string) (*Where, error) {
 
 func (w *Where) Source() string { return w.program.Source() }
 
-// Columns are the columns that the condition names.
+// Columns returns the columns that the condition names.
 func (w *Where) Columns() []string { return w.names }
 
-// Test judges rows for one worker.
+// Test evaluates a condition for one worker.
 type Test struct {
 	of        *Where
 	evaluator *Evaluator
@@ -54,7 +54,7 @@ func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }
 
-// Passes reports whether a row passes, by its columns' values: Null for a missing one; or why that is undecidable.
+// Passes reports whether a row passes, or why that is unknown. value returns a column's value, Null for a missing one.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
 	v, why := t.Value(value)
 	switch {
@@ -67,7 +67,7 @@ func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason)
 	return v.Type == table.Boolean && v.Int != 0, nil
 }
 
-// Value is the expression's value for a row, Null for none. It is valid until the next call.
+// Value returns the expression's value for a row, Null for none. It is valid until the next call.
 func (t *Test) Value(value func(name string) table.Value) (table.Value, *table.Reason) {
 	for i, name := range t.of.names {
 		t.values[i] = value(name)

@@ -15,7 +15,7 @@ type Table struct {
 	MaxVersions int
 }
 
-// Change is a table's current settings and its class's, equal if it needs no change or its class archives or drops.
+// Change holds a table's current and wanted settings, which are equal if its class archives or drops it.
 type Change struct {
 	Period     Period
 	Age        int
@@ -34,14 +34,14 @@ func (c *Change) Options() bool {
 	return c.Have.TTL != c.Want.TTL || c.Have.MaxVersions != c.Want.MaxVersions
 }
 
-// Setting is one changed number of a table.
+// Setting is one setting of a table that changes.
 type Setting struct {
-	Name string `json:"name"` // as the policy has it
+	Name string `json:"name"` // as in the policy
 	From int    `json:"from"`
 	To   int    `json:"to"`
 }
 
-// Settings are the changed numbers.
+// Settings returns the settings that change.
 func (c *Change) Settings() (settings []Setting) {
 	for _, s := range []Setting{
 		{"reserved.read", c.Have.Read, c.Want.Read},
@@ -56,13 +56,13 @@ func (c *Change) Settings() (settings []Setting) {
 	return settings
 }
 
-// Shortens reports whether the change makes existing cells expire, or drops existing versions.
+// Shortens reports whether the change may make existing cells expire or drop existing versions.
 func (c *Change) Shortens() bool {
 	sooner := c.Want.TTL != -1 && (c.Have.TTL == -1 || c.Want.TTL < c.Have.TTL)
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
 }
 
-// Change returns the change of a table that holds the period, at a moment.
+// Change returns the change that a table with a period needs at a moment.
 func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
 	for _, s := range []struct {
@@ -77,7 +77,7 @@ func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	return c
 }
 
-// Matching divides names into the template's tables, oldest period first, and others that begin and end alike.
+// Matching divides names into the template's tables, oldest period first, and others with the same prefix and suffix.
 func (t *Template) Matching(names []string) (tables, others []string) {
 	periods := map[string]Period{}
 	for _, name := range names {

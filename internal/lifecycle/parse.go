@@ -22,11 +22,11 @@ import (
 const (
 	maxPolicyBytes   = 1 << 20
 	maxAge           = 1_000_000
-	maxReservedUnits = 100_000 // of a table, for reading and for writing each
+	maxReservedUnits = 100_000 // of a table, for reading and writing separately
 	maxNumber        = 1<<31 - 1
 )
 
-// Read reads a policy's file. An archive's relative folder is relative to the file's.
+// Read reads a policy file. The relative folder of an archive is relative to the folder of the file.
 func Read(file string) (*Policy, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func Read(file string) (*Policy, error) {
 	return p, nil
 }
 
-// Parse reads a policy. Its name is for errors, which are one line with the line number.
+// Parse parses a policy. Its errors are one line with name and, if known, the line number.
 func Parse(name string, text []byte) (p *Policy, err error) {
 	if len(text) > maxPolicyBytes {
 		return nil, fmt.Errorf("policy %s: over %d bytes; is it a policy?", name, maxPolicyBytes)
@@ -65,23 +65,23 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 	return p, nil
 }
 
-// refusal says why a policy is not understood. Functions that read a part panic with it, and Parse returns it.
+// refusal is the fault of a policy. Functions that read a part of a policy panic with it, and Parse returns it.
 type refusal struct{ error }
 
-// address matches addresses such as https://x; a letter and a colon are a drive. stores matches possible archives.
+// address matches addresses such as https://x, but not drives such as C:. stores matches addresses of object stores.
 var (
 	address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
 )
 
-// document is a policy's file, read node by node: decoding into structs accepts other scalars and words errors badly.
+// document is a policy file, read node by node: decoding into structs accepts too much and gives poor errors.
 type document struct{ name string }
 
 func (d *document) refusef(n *yaml.Node, format string, a ...any) refusal {
 	return refusal{fmt.Errorf("policy %s, line %d: %s", d.name, max(1, n.Line), fmt.Sprintf(format, a...))}
 }
 
-// libraryError is the library's form of a syntax error.
+// libraryError matches a syntax error of the YAML library.
 var libraryError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func (d *document) root(text []byte) *yaml.Node {
@@ -113,7 +113,7 @@ func (d *document) syntaxError(err error) refusal {
 	return refusal{fmt.Errorf("policy %s, line %s: not YAML: %s", d.name, m[1], m[2])}
 }
 
-// field is a possible field of a mapping.
+// field is a known field of a mapping.
 type field[T any] struct {
 	name     string
 	required bool
@@ -173,7 +173,7 @@ func reservedFields() []field[Class] {
 	}
 }
 
-// readObject reads a mapping: each of its keys once and known, all required ones present.
+// readObject reads a mapping. Every key must be known and occur once, and all required ones must be present.
 func readObject[T any](d *document, n *yaml.Node, what string, fields []field[T], to *T) {
 	d.kind(n, yaml.MappingNode, "the fields of "+what)
 	lines := map[string]int{}
@@ -185,7 +185,7 @@ func readObject[T any](d *document, n *yaml.Node, what string, fields []field[T]
 			panic(d.refusef(key, "unknown field %q of %s; there are %s", shorten(key.Value), what, fieldNames(fields)))
 		}
 		if first := lines[key.Value]; first > 0 {
-			panic(d.refusef(key, "%s is there twice, first on line %d", key.Value, first))
+			panic(d.refusef(key, "%s appears twice, first on line %d", key.Value, first))
 		}
 		lines[key.Value] = key.Line
 		fields[at].read(d, value, to)
@@ -205,10 +205,10 @@ func fieldNames[T any](fields []field[T]) string {
 	return strings.Join(names, ", ")
 }
 
-// kind refuses nodes of another kind. Anchors and aliases are useless here, and an alias may stand for many nodes.
+// kind refuses nodes of other kinds, anchors, and aliases, which could expand a small file into many nodes.
 func (d *document) kind(n *yaml.Node, kind yaml.Kind, want string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		panic(d.refusef(n, "anchors and aliases are not understood; write it out"))
+		panic(d.refusef(n, "anchors and aliases are not supported; write the value out"))
 	}
 	if n.Kind != kind {
 		panic(d.refusef(n, "want %s", want))
@@ -223,7 +223,7 @@ func (d *document) text(n *yaml.Node, want string) string {
 	return n.Value
 }
 
-// number reads a whole number in decimal digits: YAML has more notations, and 010 would be eight in some.
+// number reads a whole number in decimal digits only: other YAML notations are ambiguous, as 010 may mean eight.
 func (d *document) number(n *yaml.Node, want string, from, to int) int {
 	d.kind(n, yaml.ScalarNode, want)
 	v, err := strconv.Atoi(n.Value)
@@ -276,11 +276,11 @@ func (d *document) classes(n *yaml.Node, p *Policy) {
 	}
 }
 
-// checkClass keeps classes in order and without gaps.
+// checkClass refuses a class that is out of order, leaves a gap or contradicts itself.
 func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	switch {
 	case last && c.UpTo != Unbounded:
-		panic(d.refusef(n, "the last class has all that is older: leave out its up_to, or add a class {}"))
+		panic(d.refusef(n, "the last class must cover all older periods: leave out its up_to, or add a class {}"))
 	case !last && c.UpTo == Unbounded:
 		panic(d.refusef(n, "class %d lacks up_to; only the last class has no bound", c.Number))
 	case c.UpTo < c.From:
@@ -296,7 +296,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	}
 }
 
-// does says how a class ends its tables.
+// does says in a message how a class ends its tables.
 func (c *Class) does() string {
 	if c.Drop {
 		return "drops"

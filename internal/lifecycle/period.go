@@ -15,7 +15,7 @@ const (
 	Day
 )
 
-// unitNames and layouts are by unit. A layout has a fixed width, so names sort as their periods do.
+// unitNames and layouts are indexed by unit. Layouts have a fixed width, so names sort like their periods.
 var (
 	unitNames = [...]string{Year: "year", Month: "month", Day: "day"}
 	layouts   = [...]string{Year: "2006", Month: "200601", Day: "20060102"}
@@ -32,7 +32,7 @@ func ParseUnit(name string) (Unit, error) {
 	return 0, fmt.Errorf("%q is not a period; want month, day or year", name)
 }
 
-// at is the period that contains a time, by the calendar of the time's own location.
+// at returns the period that contains a time, by the calendar of the time's own location.
 func (u Unit) at(t time.Time) Period {
 	switch u {
 	case Year:
@@ -48,13 +48,13 @@ const secondsPerDay = 24 * 60 * 60
 
 var dayZero = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// Period is a year, month or day of the calendar, in no zone. Periods are comparable.
+// Period is a year, month or day of the calendar, without a time zone. Periods are comparable.
 type Period struct {
 	Unit  Unit
-	index int // years, months or days since the year 0 began
+	index int // years, months or days since the start of year 0
 }
 
-// Start is the period's first instant in a zone.
+// Start returns the period's first instant in a zone.
 func (p Period) Start(zone *time.Location) time.Time {
 	switch p.Unit {
 	case Year:
@@ -65,10 +65,10 @@ func (p Period) Start(zone *time.Location) time.Time {
 	return time.Date(0, 1, 1+p.index, 0, 0, 0, 0, zone)
 }
 
-// String is the period in a table's name: 2024, 202403 or 20240331.
+// String returns the period as in a table's name: 2024, 202403 or 20240331.
 func (p Period) String() string { return p.Start(time.UTC).Format(layouts[p.Unit]) }
 
-// parse reads only what String writes.
+// parse is the inverse of String; it accepts no other text.
 func (u Unit) parse(text string) (Period, bool) {
 	if len(text) != len(layouts[u]) {
 		return Period{}, false

@@ -35,7 +35,7 @@ func parsed(t *testing.T, text string) *Policy {
 	return conformance.Try(Parse("policy.yaml", []byte(text))).Must(t)
 }
 
-func TestAPolicyIsRead(t *testing.T) {
+func TestPolicyIsRead(t *testing.T) {
 	want := &Policy{Unit: Month, Zone: zoneOf(t, "Asia/Shanghai"), Classes: []Class{
 		{Number: 1, UpTo: 1, Read: new(0), Write: new(5000), TTL: new(-1), MaxVersions: new(1)},
 		{Number: 2, From: 2, UpTo: 12, Read: new(2000), Write: new(100)},
@@ -49,14 +49,14 @@ func TestAPolicyIsRead(t *testing.T) {
 	conformance.True(t, diff == "", "(-want +got):\n%s", diff)
 }
 
-func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
+func TestClassOfPeriod(t *testing.T) {
 	p := parsed(t, example)
 	for _, tt := range []struct {
 		period, now string
 		age, class  int
 	}{
 		{"202403", "2024-03-15T00:00:00Z", 0, 1},
-		{"202404", "2024-03-15T00:00:00Z", -1, 1}, // has not begun
+		{"202404", "2024-03-15T00:00:00Z", -1, 1}, // the period has not begun
 		{"299901", "2024-03-15T00:00:00Z", -11698, 1},
 		{"202402", "2024-03-31T15:59:59Z", 1, 1}, // the month of Shanghai ends eight hours early
 		{"202402", "2024-03-31T16:00:00Z", 2, 2},
@@ -73,7 +73,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 	}
 }
 
-func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
+func TestAgesInDaysFollowCalendar(t *testing.T) {
 	p := parsed(t, "period: day\nzone: Europe/Berlin\nclasses: [{up_to: 0}, {up_to: 1}, {}]")
 	period := conformance.Try(parseTableName("c{day}", "c20240330")).Must(t)
 	for now, age := range map[string]int{ // the night of 31 March has 23 hours
@@ -89,21 +89,21 @@ func TestFinerPeriodHasAgeOfEnclosingOne(t *testing.T) {
 	conformance.Equal(t, parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")), 1, "age")
 }
 
-func TestAClassNamesItsAges(t *testing.T) {
+func TestClassNamesItsAges(t *testing.T) {
 	p := parsed(t, "period: year\nclasses: [{up_to: 0}, {up_to: 3}, {}]")
 	for i, want := range []string{"0", "1–3", "4 and older"} {
 		conformance.Equal(t, p.Classes[i].Ages(), want, "class %d", i+1)
 	}
 }
 
-func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
+func TestPolicyFitsTablesOfSamePeriod(t *testing.T) {
 	p := parsed(t, example)
 	for template, fits := range map[string]bool{"c{month}": true, "c{day}": false, "c{year}": false} {
 		conformance.Equal(t, (p.Fits(conformance.Try(ParseTemplate(template)).Must(t)) == nil), fits, "%s", template)
 	}
 }
 
-func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
+func TestInvalidPolicyIsRefusedWithLine(t *testing.T) {
 	const in = "period: month\nclasses:\n  - "
 	for _, tt := range []struct{ text, want string }{
 		{"", "empty"},
@@ -116,7 +116,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: week\nclasses: [{}]", `line 1: "week" is not a period; want month, day or year`},
 		{"period: [month]\nclasses: [{}]", "line 1: want a period"},
 		{"period: 7\nclasses: [{}]", `line 1: "7": want a period as a text`},
-		{"period: month\nclasses: [{}]\nperiod: day", "line 3: period is there twice, first on line 1"},
+		{"period: month\nclasses: [{}]\nperiod: day", "line 3: period appears twice, first on line 1"},
 		{"period: month\nclases: [{}]", `line 2: unknown field "clases" of a policy; there are period, zone, classes`},
 		{"period: month\n? [a]\n: b", "line 2: want the name of a field"},
 		{"period: month\nzone: Nowhere/City\nclasses: [{}]", `line 2: zone "Nowhere/City" is not known`},
@@ -128,7 +128,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses:\n  -", "want the fields of a class"},
 		{in + "{up_too: 1}",
 			`line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
-		{in + "{up_to: 1}", "line 3: the last class has all that is older"},
+		{in + "{up_to: 1}", "line 3: the last class must cover all older periods"},
 		{in + "{}\n  - {}", "line 3: class 1 lacks up_to"},
 		{in + "{up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
 		{in + "{up_to: -1}\n  - {}", "line 3: -1: want an age from 0"},
@@ -172,7 +172,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 	}
 }
 
-func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
+func TestArchiveIsRelativeToPolicyFile(t *testing.T) {
 	dir := t.TempDir()
 	for folder, want := range map[string]string{"./old": filepath.Join(dir, "old"), "/mnt/old": "/mnt/old"} {
 		file := filepath.Join(dir, "policy.yaml")
@@ -184,7 +184,7 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Read(dir)), "", "a folder is read as a policy")
 }
 
-func FuzzAPolicyIsReadOrRefused(f *testing.F) {
+func FuzzPolicyIsReadOrRefused(f *testing.F) {
 	f.Add(example)
 	f.Add("period: month\nclasses: [{up_to: 1, <<: *a}, {archive: &a b}]")
 	f.Add("? {}\n: !!int 'x'")
@@ -214,7 +214,7 @@ func at(t *testing.T, text string) time.Time {
 	return conformance.Try(time.Parse(time.RFC3339, text)).Must(t)
 }
 
-func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
+func TestPeriodNameRoundTrip(t *testing.T) {
 	for _, tt := range []struct{ template, now, name string }{
 		{"consume_{month}", "2024-03-31T23:59:59Z", "consume_202403"},
 		{"consume_{month(OrderTime)}", "2024-03-31T23:59:59Z", "consume_202403"},
@@ -231,7 +231,7 @@ func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 	}
 }
 
-func TestEveryPeriodHasOneName(t *testing.T) {
+func TestPeriodNamesAreUnique(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template := &Template{Unit: Unit(rapid.IntRange(int(Year), int(Day)).Draw(t, "unit")), prefix: "c_",
 			suffix: rapid.SampledFrom([]string{"", "_x", "7"}).Draw(t, "suffix")}
@@ -322,7 +322,7 @@ func TestMatchingFindsTemplatesTables(t *testing.T) {
 
 const schemaFile = "../../docs/age-policy.schema.json"
 
-// schema is a JSON schema with the keywords that the policy's schema uses: an object of keywords, or a boolean.
+// schema is a JSON schema, an object or a boolean, limited to the keywords that the policy's schema uses.
 type schema any
 
 func readSchema(t *testing.T) schema {
@@ -333,7 +333,7 @@ func readSchema(t *testing.T) schema {
 	return s
 }
 
-// judge validates values by a schema; it fails the test on a keyword that it does not know.
+// judge validates values against a schema; it fails the test on unknown keywords.
 type judge struct {
 	t    *testing.T
 	root map[string]any
@@ -387,7 +387,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 	case "additionalProperties", "properties", "dependentSchemas":
 		known, _ := s["properties"].(map[string]any)
 		for name, value := range object {
-			schemas, _ := arg.(map[string]any) // additionalProperties has one
+			schemas, _ := arg.(map[string]any) // nil for additionalProperties, which has a single schema
 			of, names := schemas[name]
 			switch keyword {
 			case "additionalProperties":
@@ -401,7 +401,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 			}
 		}
 		return true
-	case "prefixItems", "items": // items is for all of a list, so the schema's prefix must not contradict it: it does not
+	case "prefixItems", "items": // items applies to the whole list here; the schema's prefixItems does not contradict it
 		prefix, isPrefix := arg.([]any)
 		for i, value := range list {
 			of := arg
@@ -436,7 +436,7 @@ func bySchema(t *testing.T, text string) bool {
 	return judge{t, root.(map[string]any)}.valid(root, v)
 }
 
-func TestTheExamplesAreValidPolicies(t *testing.T) {
+func TestExamplesAreValidPolicies(t *testing.T) {
 	texts := map[string]string{"the test's own": example}
 	text := conformance.Read(t, "../../examples", "age-policy.yaml")
 	texts["examples/age-policy.yaml"] = string(text)
@@ -507,7 +507,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 			_, err := Parse("p", []byte(text))
 			valid := bySchema(t, text)
 			if strings.Contains(place, "zone") && valid && err != nil && strings.Contains(err.Error(), "is not known") {
-				continue // a schema does not know the zones
+				continue // the schema cannot list all zones
 			}
 			conformance.Equal(t, valid, err == nil, "%q: valid by the schema; the policy is read with %v", text, err)
 			verdicts[valid]++
@@ -516,8 +516,8 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 	conformance.True(t, verdicts[true] >= 20 && verdicts[false] >= 200, "verdicts %v", verdicts)
 }
 
-// The present class is written and read most.
-func TestTheExamplesReserveMostForThePresent(t *testing.T) {
+// Tables of the current period are written and read most.
+func TestExamplesReserveMostForCurrentPeriod(t *testing.T) {
 	classes := parsed(t, string(conformance.Read(t, "../../examples", "age-policy.yaml"))).Classes
 	hot := classes[0]
 	conformance.MustTrue(t, hot.From == 0 && hot.UpTo == 0 && hot.Read != nil && hot.Write != nil && *hot.Read >= 1000 &&

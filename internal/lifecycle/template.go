@@ -13,14 +13,14 @@ import (
 // Template is the name pattern of tables that hold a period each: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
-	Zone           string // whose calendar the periods follow, for loads; may be empty
+	Zone           string // time zone of the periods in loads; may be empty
 	prefix, suffix string
 }
 
-// lastTexts are the texts that end a call, as in month(PaidAt, "Asia/Shanghai", "s").
+// lastTexts matches the last one or two string arguments of a call, as in month(PaidAt, "Asia/Shanghai", "s").
 var lastTexts = regexp.MustCompile("(?:,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*)?,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*\\)$")
 
-// ZoneOf returns the zone at the end of a call of year, month or day; empty without one.
+// ZoneOf returns the zone argument of a call of year, month or day, or "" if it has none.
 func ZoneOf(call string) string {
 	for _, word := range lastTexts.FindStringSubmatch(strings.TrimSpace(call)) {
 		if !strings.ContainsAny(word, ",)") && !slices.Contains([]string{"", "s", "ms", "us", "ns"}, word) {
@@ -30,7 +30,7 @@ func ZoneOf(call string) string {
 	return ""
 }
 
-// ParseTemplate reads a template with {month}, {day} or {year}. A load's arguments, as in {month(OrderTime)}, may stay.
+// ParseTemplate reads a template with {month}, {day} or {year}, with or without arguments: {month(OrderTime)}.
 func ParseTemplate(text string) (*Template, error) {
 	prefix, rest, open := strings.Cut(text, "{")
 	inner, suffix, closed := cutClosing(rest)
@@ -52,7 +52,7 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// cutClosing cuts at the closing brace, not at one in a text of an expression.
+// cutClosing cuts at the closing brace, ignoring braces inside string literals.
 func cutClosing(text string) (inner, rest string, found bool) {
 	var quote rune
 	for i, r := range text {
@@ -74,7 +74,7 @@ func (t *Template) String() string { return t.prefix + "{" + t.Unit.String() + "
 
 func (t *Template) Name(p Period) string { return t.prefix + p.String() + t.suffix }
 
-// Period returns the period of a table, false if the template makes no such name.
+// Period returns the period of a table, or false if the name does not match the template.
 func (t *Template) Period(name string) (Period, bool) {
 	rest, ok := strings.CutPrefix(name, t.prefix)
 	if !ok {

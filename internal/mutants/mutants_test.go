@@ -38,11 +38,11 @@ var (
 		"how long tests judge one mutant, quick ones first; what survives is listed with the number of tests left")
 )
 
-// drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
+// drawnFrom lists the rooms in which a mistake loses, duplicates or changes rows.
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
-// TestMutants prints the survivors. It fails only if it cannot judge; a person decides what a survivor means.
+// TestMutants prints the survivors. It fails only if it cannot judge them; a developer decides what a survivor means.
 func TestMutants(t *testing.T) {
 	if *count == 0 && *only == "" {
 		t.Skip("make mutants runs it")
@@ -50,7 +50,7 @@ func TestMutants(t *testing.T) {
 	root := filepath.Join("..", "..")
 	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	var all []*mutant
-	var lines []string                // of the table: room and seed
+	var lines []string                // of the table: a room and a seed each
 	drawnBy := map[string][]*mutant{} // by line
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		within := load(t, root, "./"+name)
@@ -84,9 +84,9 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// drawWithin draws n mutants of several rooms, each place as likely as another.
+// drawWithin draws n mutants of several rooms. All places are equally likely.
 func drawWithin(within []*room, seed uint64, n int) (drawn []*mutant) {
-	var places []int // the room of each
+	var places []int // the index of each place's room
 	for i, r := range within {
 		places = append(places, slices.Repeat([]int{i}, len(r.sites()))...)
 	}
@@ -105,7 +105,7 @@ func say(format string, args ...any) {
 	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
-// survivors lists the survivors with what they are.
+// survivors lists the survivors with their known class and reason.
 func survivors(all []verdict, known map[string][2]string) string {
 	var list strings.Builder
 	for _, v := range all {
@@ -123,7 +123,7 @@ func survivors(all []verdict, known map[string][2]string) string {
 	return list.String()
 }
 
-// tally is one line of the table.
+// tally returns one line of the table.
 func tally(name string, all []verdict, known map[string][2]string) string {
 	killed, by := 0, map[string]int{}
 	for _, v := range all {
@@ -142,7 +142,7 @@ func tally(name string, all []verdict, known map[string][2]string) string {
 		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
 }
 
-// classes of survivors: dangerous ones lose, double, change or reorder a row, or end in a wrong "equal" or exit code.
+// classes lists the classes of survivors. Dangerous ones harm rows, or cause a wrong "equal" or exit code.
 var classes = []string{"equivalent", "harmless", "loud", "dangerous"}
 
 // readKnown reads the judged survivors: class, mutant and reason in each line, separated by tabs.
@@ -180,8 +180,8 @@ func TestKnownSurvivorsStillExist(t *testing.T) {
 	}
 }
 
-// TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module whose test covers some of them.
-func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
+// TestMutantsAreJudged judges every mutant of a small module whose test covers some of them.
+func TestMutantsAreJudged(t *testing.T) {
 	root := conformance.Try(filepath.Abs(filepath.Join("testdata", "small"))).Must(t)
 	rooms := load(t, root, "./sums")
 	r := rooms[0]
@@ -209,8 +209,7 @@ func TestConfidenceInterval(t *testing.T) {
 	}
 }
 
-// draw takes n mutants of a room at random: a place, then a change of it. A mutant that does not compile is drawn
-// again.
+// draw draws n mutants of a room: a place, then one of its changes. A mutant that does not compile is replaced.
 func (r *room) draw(seed uint64, n int) []*mutant {
 	sites := r.sites()
 	random := rand.New(rand.NewPCG(seed, uint64(len(r.path))))
@@ -258,20 +257,20 @@ func judgesOf(packages []*listed, r *room) []*listed {
 type suite struct {
 	*listed
 	name, binary string
-	tests        []*test // that pass without a mutant
+	tests        []*test // tests that pass without a mutant
 }
 
 type test struct {
 	suite   *suite
 	name    string
-	reached map[int]bool // mutants whose functions it calls
+	reached map[int]bool // numbers of the mutants whose functions it calls
 	took    time.Duration
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs tests with a mutant: 0 is none, -1 records the reached mutants in reachedIn. A test binary that takes more
-// than 4 GB ends.
+// run runs tests with a mutant. Number 0 means none; -1 records the reached mutants in reachedIn. A test binary is
+// stopped when it takes more than 4 GB.
 func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn string) (passed bool, out string) {
 	folder, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -285,13 +284,13 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
-		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // a verdict stays as it is, and why is not asked
+		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // for equal verdicts; failures need not be shrunk
 	text, err := cmd.CombinedOutput()
 	return err == nil, string(text)
 }
 
 // prepare runs each test alone without a mutant to learn its duration and the mutants that it reaches. A test that
-// fails or exceeds the limit does not judge; skipped lists its name and the reason.
+// fails or exceeds the limit is left out; skipped lists its name and the reason.
 func (s *suite) prepare(limits limits, folder string) (skipped []string, err error) {
 	cmd := exec.Command(s.binary, "-test.list=.")
 	cmd.Dir = s.Dir
@@ -338,8 +337,8 @@ func inParallel[T any](workers int, items []T, do func(T) error) error {
 	return group.Wait()
 }
 
-// A verdict is the tests' answer to a mutant; killer is empty if it survived, and left is the number of tests that were
-// not asked.
+// A verdict is the result of a mutant. killer is the test that failed, empty for a survivor; left is the number of
+// tests that were not run.
 type verdict struct {
 	*mutant
 	killer string
@@ -350,8 +349,7 @@ func (v verdict) unasked() string {
 	return strings.Repeat(fmt.Sprintf(" (%d tests not asked)", v.left), min(1, v.left))
 }
 
-// judge runs, for each mutant, the tests of its room and of the importers, several mutants at a time. One build holds
-// all mutants.
+// judge runs the tests of each mutant's room and its importers, several mutants at a time, in a single build.
 func judge(t testing.TB, mutants []*mutant, limits limits, say func(format string, args ...any)) []verdict {
 	folder := t.TempDir()
 	packages := list(t, mutants[0].room.root, "./...")
@@ -397,14 +395,14 @@ func judge(t testing.TB, mutants []*mutant, limits limits, say func(format strin
 	return verdicts
 }
 
-// limits are the longest time of one test without a mutant and of all tests of a mutant, and how many run at a time.
+// limits are the most time for one test without a mutant and for all tests of a mutant, and the number run in parallel.
 type limits struct {
 	test, budget time.Duration
 	workers      int
 }
 
-// killer runs tests, quick ones first, until one kills the mutant, and returns that test's name, or how many tests are
-// left when the budget is spent. Tests of one package that together take no longer than those before share a process.
+// killer runs tests, quick ones first, until one kills the mutant, and returns its name, or the number of tests left
+// when the budget is spent. Tests of a package share a process while they take no longer than the tests before them.
 func killer(tests []*test, number int, budget time.Duration) (name string, left int) {
 	var spent time.Duration
 	for len(tests) > 0 && spent+tests[0].took <= budget {
@@ -433,7 +431,7 @@ func killer(tests []*test, number int, budget time.Duration) (name string, left 
 	return "", len(tests)
 }
 
-// wilson returns the 95 % interval of a proportion.
+// wilson returns the 95 % confidence interval of a proportion.
 func wilson(hits, of int) (low, high float64) {
 	const z = 1.96
 	if of == 0 {

@@ -32,8 +32,8 @@ type mutant struct {
 	text       string
 
 	function string
-	change   string // the line, with the change in it
-	id       string // by function and change, so that it stays while lines move
+	change   string // the changed line
+	id       string // from the function and the change, so it does not depend on line numbers
 }
 
 // key names a mutant in testdata/known.txt.
@@ -56,7 +56,7 @@ func (r *room) sites() [][]*mutant {
 	return sites
 }
 
-// recovers reports whether a function calls recover itself, which a closure inside it could not do instead.
+// recovers reports whether a function calls recover, which would have no effect in a closure inside it.
 func recovers(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -103,7 +103,7 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 	return sites
 }
 
-// flipped maps operators to their replacements. Type errors are dropped later.
+// flipped maps operators to their replacements. Replacements that do not type-check are dropped later.
 var flipped = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ}, token.LEQ: {token.LSS}, token.GTR: {token.GEQ}, token.GEQ: {token.GTR},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
@@ -113,7 +113,7 @@ var flipped = map[token.Token][]token.Token{
 	token.CONTINUE: {token.BREAK}, token.BREAK: {token.CONTINUE},
 }
 
-// change lists the replacements of a node.
+// change calls add with each replacement of a node.
 func (r *room) change(n ast.Node, isLast bool, add func(from, to token.Pos, text string)) {
 	flip := func(at token.Pos, op token.Token) {
 		for _, other := range flipped[op] {
@@ -124,7 +124,7 @@ func (r *room) change(n ast.Node, isLast bool, add func(from, to token.Pos, text
 	case *ast.IfStmt:
 		cond := r.source(n.Cond)
 		add(n.Cond.Pos(), n.Cond.End(), "false && ("+cond+")")
-		if !r.failed(n.Cond) { // the contrary of which every test sees
+		if !r.failed(n.Cond) { // any test would notice a negated error check
 			add(n.Cond.Pos(), n.Cond.End(), "!("+cond+")")
 			add(n.Cond.Pos(), n.Cond.End(), "true || ("+cond+")")
 		}
@@ -184,7 +184,7 @@ func (r *room) isError(e ast.Expr) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// describe shows the changed line; of several lines, the first.
+// describe returns the changed line, or the first of several.
 func describe(text []byte, m *mutant) string {
 	before := bytes.LastIndexByte(text[:m.start], '\n') + 1
 	after := m.end + max(0, bytes.IndexByte(text[m.end:], '\n'))
@@ -202,8 +202,8 @@ func describe(text []byte, m *mutant) string {
 
 // A room is a package with its types.
 type room struct {
-	root, dir string // of the module, of the room
-	path      string // below the module
+	root, dir string // folders of the module and the room
+	path      string // relative to the module
 	module    string
 	fset      *token.FileSet
 	files     []*sourceFile
@@ -221,13 +221,13 @@ type sourceFile struct {
 type listed struct {
 	ImportPath, Dir, Export                                                string
 	GoFiles, TestGoFiles, XTestGoFiles, Imports, TestImports, XTestImports []string
-	DepOnly                                                                bool // it is not asked for
+	DepOnly                                                                bool // a dependency, not requested itself
 	Module                                                                 *struct{ Path, Dir string }
 }
 
 func (p *listed) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// list runs go list in a folder of the module.
+// list runs go list in the module's root folder.
 func list(t testing.TB, root string, args ...string) []*listed {
 	t.Helper()
 	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,DepOnly,Module"
@@ -247,7 +247,7 @@ func list(t testing.TB, root string, args ...string) []*listed {
 	}
 }
 
-// load reads rooms, named as for go list, with their types.
+// load reads and type-checks rooms, which are named as for go list.
 func load(t testing.TB, root string, names ...string) []*room {
 	t.Helper()
 	packages := list(t, root, append([]string{"-export", "-deps"}, names...)...)
@@ -312,16 +312,14 @@ func (r *room) source(n ast.Node) string {
 	return ""
 }
 
-// chosen is the function that reports whether a mutant is active; selected and seen are the environment variables that
-// it reads.
+// chosen names the function that reports whether a mutant is active, selected and seen its environment variables.
 const (
 	chosen   = "tsimportMutant"
 	selected = "GO_MUTANT"
 	seen     = "GO_MUTANTS_SEEN"
 )
 
-// chooser is the file added to each mutated room. With number -1 it records the mutants that the tests reach, in the
-// file that seen names.
+// chooser is a file added to each mutated room. Number -1 records reached mutants in the file named by seen.
 const chooser = `package %[1]s
 
 import (
@@ -350,7 +348,7 @@ func zzSee(n int) bool {
 }
 `
 
-// compose returns a file with mutants: at its start, each changed function has a closure with each mutated body.
+// compose returns a file with mutants: each changed function begins with a closure for each mutated body.
 func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	inserts := map[int]string{}
 	for i, m := range mutants {
@@ -372,7 +370,7 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	return text
 }
 
-// build compiles the tests of suites with all mutants in them.
+// build compiles the test binaries of suites with all mutants in them.
 func build(t testing.TB, folder string, mutants []*mutant, suites []*suite, workers int) {
 	overlay, done, files := map[string]string{}, map[*sourceFile]bool{}, 0
 	put := func(m *mutant, name string, text []byte) {

@@ -1,3 +1,3 @@
-// Package notices keeps the THIRD_PARTY_NOTICES files, the licences of everything in a binary, up to date, for tests:
-// they compare a file with the built modules, and write it with -update. It needs no network.
+// Package notices tests that the THIRD_PARTY_NOTICES files contain the licences of all modules in a binary. With
+// -update it writes them. It needs no network.
 package notices

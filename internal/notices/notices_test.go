@@ -15,11 +15,11 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// legal matches the names of files with licences and notices, including Go's patent grants.
+// legal matches the names of files with licences, notices and patent grants.
 var legal = regexp.MustCompile(
 	`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
 
-// text is one licence or notice, and its origin: path and version of modules, and the file in them.
+// text is one licence or notice, with its origins: path and version of each module, and the file in it.
 type text struct {
 	body string
 	of   []string
@@ -29,9 +29,9 @@ var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
 const root, program = "../..", "tsimport"
 
-// TestTheNoticesMatchTheModulesThatAreBuilt compares the file with the notices of the modules in tsimport, or writes
-// it. The Linux binary with cgo has all modules of the other systems.
-func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
+// TestNoticesMatchBuiltModules compares the file with the notices of the modules in tsimport, or writes
+// it. The Linux binary with cgo includes all modules that the binaries for other systems have.
+func TestNoticesMatchBuiltModules(t *testing.T) {
 	file := filepath.Join(root, "THIRD_PARTY_NOTICES")
 	want := collect(t)
 	if *update {
@@ -74,20 +74,20 @@ func collect(t *testing.T) []byte {
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		fields := strings.Split(line, "\t")
 		if len(fields) != 4 || fields[0] == "example.com/tsimport" {
-			continue // of the standard library, or ours
+			continue // the standard library, or this module
 		}
 		of, dir, pkg := fields[0]+" "+fields[1], fields[2], fields[3]
 		if !modules[of] {
 			modules[of] = true
 			conformance.True(t, add(of, dir, "") != 0, "%s has no licence", of)
 			if fields[0] == "golang.org/x/sys" {
-				add("Go and its standard library", dir, "") // the same; not every installation of Go has the files
+				add("Go and its standard library", dir, "") // the same licence as Go's; some installations of Go lack the file
 			}
 			if _, err := os.Stat(filepath.Join(dir, "licenses")); err == nil {
 				add(of, filepath.Join(dir, "licenses"), "licenses/")
 			}
 		}
-		for ; len(pkg) > len(dir); pkg = filepath.Dir(pkg) { // parts that were taken from elsewhere
+		for ; len(pkg) > len(dir); pkg = filepath.Dir(pkg) { // folders with code of third parties
 			add(of, pkg, filepath.ToSlash(pkg[len(dir)+1:])+"/")
 		}
 	}

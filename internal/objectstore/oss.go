@@ -15,16 +15,16 @@ import (
 	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss/credentials"
 )
 
-// OSS says how objects of oss:// addresses are reached.
+// OSS configures the access to objects with oss:// addresses.
 type OSS struct {
-	Endpoint  string // "" takes OSS_ENDPOINT, or the region's; without a scheme https
-	Region    string // "" takes OSS_REGION, or the endpoint's; if unknown, requests are signed with V1
-	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
-	// Credentials is called for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
+	Endpoint  string // "" means OSS_ENDPOINT, or the region's; https without a scheme
+	Region    string // "" means OSS_REGION, or the endpoint's; if unknown, requests are signed with V1
+	PathStyle bool   // the bucket is in the path, not the host name; always for an IP address and localhost
+	// Credentials is called for every request, because keys rotate; token may be "". If nil, requests are not signed.
 	Credentials func(ctx context.Context) (id, secret, token string, err error)
 }
 
-// Environment variables that OSS falls back to; ossutil and the SDKs of other languages read them too.
+// Environment variables used for empty fields; ossutil and the SDKs for other languages read them, too.
 const (
 	ossEndpointEnv = "OSS_ENDPOINT"
 	ossRegionEnv   = "OSS_REGION"
@@ -34,12 +34,12 @@ const (
 var regionInHost = regexp.MustCompile(
 	`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
-// ossBucket is OSS's rule for bucket names, of 3 to 63 bytes.
+// ossBucket matches OSS's bucket names of 3 to 63 bytes.
 var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)
 
 type ossService struct{ client *oss.Client }
 
-// NewOSS returns OSS. Its requests go through transport.
+// NewOSS returns the Service for OSS. Its requests go through transport.
 func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
 	o.Endpoint = cmp.Or(o.Endpoint, os.Getenv(ossEndpointEnv))
 	o.Region = cmp.Or(o.Region, os.Getenv(ossRegionEnv))
@@ -65,7 +65,7 @@ func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
 	if o.Region != "" {
 		config.WithRegion(o.Region)
 	} else {
-		config.WithSignatureVersion(oss.SignatureVersionV1) // V4 signs the region
+		config.WithSignatureVersion(oss.SignatureVersionV1) // V4 signatures need the region
 	}
 	return ossService{oss.NewClient(config)}, nil
 }
@@ -83,7 +83,7 @@ func ossProvider(f func(context.Context) (id, secret, token string, err error)) 
 	})
 }
 
-// correctClock makes the SDK repeat only requests that failed for a wrong clock, which it then corrects.
+// correctClock makes the SDK repeat only requests refused for a wrong clock, after correcting its offset.
 type correctClock struct{}
 
 func (correctClock) MaxAttempts() int                             { return 2 }
@@ -96,7 +96,7 @@ func (correctClock) IsErrorRetryable(err error) bool {
 // skewedCode is both services' code for a request with a wrong clock.
 const skewedCode = "RequestTimeTooSkewed"
 
-// plainOSS converts an SDK error, whose text has many lines.
+// plainOSS converts an SDK error, whose text has several lines, to an error of this package.
 func plainOSS(err error) error {
 	var (
 		service   *oss.ServiceError
@@ -125,7 +125,7 @@ func withoutOperation(err error) error {
 	}
 }
 
-// plainBodies keeps OSS from compressing text, as it does for clients that accept gzip, such as Go's.
+// plainBodies keeps OSS from compressing text, which it does for clients that accept gzip, such as Go's.
 var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding": "identity"}}
 
 func (ossService) Scheme() string { return "oss" }
@@ -159,7 +159,7 @@ func (s ossService) Head(ctx context.Context, bucket, key string) (Object, error
 func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error) {
 	result, err := s.client.GetObject(ctx, &oss.GetObjectRequest{
 		Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), IfMatch: ptrOrNil(match), RequestCommon: plainBodies,
-		// Without this behaviour OSS answers a range that ends beyond the object with the object.
+		// Without it OSS answers a range that ends beyond the object with the whole object.
 		Range: oss.Ptr(RangeOf(off, n)), RangeBehavior: oss.Ptr("standard"),
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, m
 	return &Answer{Status: result.StatusCode, Header: result.Headers, Length: result.ContentLength, Body: result.Body}, nil
 }
 
-// other recognizes the answer to If-Match.
+// other returns ErrOther for the answer that If-Match failed, and other errors unchanged.
 func other(err error) error {
 	if answer, ok := errors.AsType[*Error](err); ok && answer.Status == http.StatusPreconditionFailed {
 		return ErrOther

@@ -26,13 +26,13 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// S3 says how objects of s3:// addresses are reached. Keys and settings come from the environment, ~/.aws or the role.
+// S3 configures the access to objects with s3:// addresses. Keys come from the environment, ~/.aws or a role.
 type S3 struct {
-	Endpoint string // "" takes AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; without a scheme https
-	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 by default, which compatible stores ignore
+	Endpoint string // "" means AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; https without a scheme
+	Region   string // "" means AWS_REGION; with an endpoint, us-east-1, which compatible stores ignore
 }
 
-// s3Bucket is S3's rule for bucket names of 3 to 63 bytes, including older ones.
+// s3Bucket matches S3's bucket names of 3 to 63 bytes, including those under older rules.
 var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 var (
@@ -45,22 +45,22 @@ var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn"
 	"us-iso-":  "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
-// s3Service makes its five requests itself: the SDK's S3 client took a tenth of the first build's time.
+// s3Service makes its five requests without the SDK's S3 client, which took a tenth of the time of a first build.
 type s3Service struct {
 	scheme, host, region string
-	inHost               bool // buckets stand in the host
+	inHost               bool // the bucket is in the host name
 	keys                 aws.CredentialsProvider
 	client               smithyhttp.ClientHandler
 	signer               *v4.Signer
-	ahead                atomic.Int64 // nanoseconds of the service's clock, known after a refusal for it
+	ahead                atomic.Int64 // nanoseconds that the service's clock is ahead, known after a refusal
 }
 
-// NewS3 returns S3, or a compatible store. Its requests heed AWS_CA_BUNDLE and follow no redirect.
+// NewS3 returns the Service for S3 or a compatible store. Its requests respect AWS_CA_BUNDLE and follow no redirects.
 func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
 		return nil, err
 	}
-	// splits are read by many
+	// many workers read splits at a time
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 })
 	given, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
 	if err != nil {
@@ -118,7 +118,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	return s, nil
 }
 
-// s3Source is a source of the configuration: the environment, or the files.
+// s3Source is a source of the configuration: the environment or a file.
 type s3Source interface {
 	GetServiceBaseEndpoint(ctx context.Context, service string) (string, bool, error)
 	GetUseFIPSEndpoint(context.Context) (aws.FIPSEndpointState, bool, error)
@@ -137,7 +137,7 @@ func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value
 	return value, nil
 }
 
-// s3Configured returns the configured endpoint. S3's precedes the general one, the environment precedes files.
+// s3Configured returns the configured endpoint. S3's own precedes the general one, and the environment precedes files.
 func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
 	_, own := os.LookupEnv("AWS_ENDPOINT_URL_S3")
@@ -152,7 +152,7 @@ func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	return cmp.Or(endpoint, aws.ToString(given.BaseEndpoint)), err
 }
 
-// address is an object's address or, with an empty key, a bucket's.
+// address returns an object's URL or, with an empty key, a bucket's.
 func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	u := &url.URL{Scheme: s.scheme, Host: s.host, Path: "/" + key, RawQuery: query.Encode()}
 	switch {
@@ -167,7 +167,7 @@ func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	return u
 }
 
-// do sends a request, and returns a successful answer. A request refused for its time is sent again with the service's.
+// do sends a request and returns a successful answer. If its time is refused, it is sent again with the service's time.
 func (s *s3Service) do(ctx context.Context, method, bucket, key string, query url.Values, header map[string]string,
 	body io.ReadSeeker) (*http.Response, error) {
 	if key == "" && query == nil {
@@ -199,7 +199,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 		}
 		request = stream
 		if request.ContentLength >= 2<<20 {
-			request.Header.Set("Expect", "100-continue") // a refusal spares the body
+			request.Header.Set("Expect", "100-continue") // a refused body is not sent
 		}
 	}
 	keys, err := s.keys.Retrieve(ctx)
@@ -216,11 +216,11 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 		time.Now().Add(time.Duration(s.ahead.Load()))); err != nil {
 		return nil, &Invalid{err}
 	}
-	request.Header.Set("Accept-Encoding", "identity") // no decompression; unsigned, because gateways may change it
+	request.Header.Set("Accept-Encoding", "identity") // prevents compression; not signed, because gateways may change it
 	result, _, err := s.client.Handle(ctx, request)
 	if err != nil {
 		if plain, ok := errors.AsType[*url.Error](err); ok {
-			err = plain // without the SDK's wrapping
+			err = plain // without the SDK's wrapper
 		}
 		return nil, cmp.Or(ctx.Err(), err)
 	}
@@ -240,7 +240,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	if region := answer.Header.Get("X-Amz-Bucket-Region"); region != "" && refused.Status < 400 {
 		refused.Message = "the bucket is in the region " + region
 	}
-	// Refusals of HEAD have no code, so the clocks tell. Services allow 15 minutes.
+	// Refusals of HEAD have no code, so the clocks are compared. Services allow a difference of 15 minutes.
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil && refused.Status == http.StatusForbidden {
 		if ahead := time.Until(date); (ahead - time.Duration(s.ahead.Load())).Abs() > 5*time.Minute {
 			s.ahead.Store(int64(ahead))
@@ -249,7 +249,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	return nil, refused
 }
 
-// finish reads an answer to its end, to free its connection for the next request.
+// finish reads an answer to its end, so that its connection can be reused.
 func finish(answer *http.Response) {
 	_, _ = io.Copy(io.Discard, answer.Body)
 	answer.Body.Close()

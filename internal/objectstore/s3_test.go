@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// withoutAWS clears the environment of AWS settings, except for a key.
+// withoutAWS clears all AWS settings in the environment except an access key.
 func withoutAWS(t *testing.T) {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "AWS_") {
@@ -81,7 +81,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 	}
 }
 
-// signed computes the signature of a request from the bytes on the wire, as AWS describes it.
+// signed reports whether a request has the signature that AWS's documentation requires for its bytes on the wire.
 func signed(r *http.Request, body []byte) (ok bool) {
 	given := map[string]string{}
 	for part := range strings.SplitSeq(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 "), ", ") {
@@ -195,7 +195,7 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 	keys := func(page int) []Object { return []Object{{Key: fmt.Sprintf("%08d", page)}} }
 	long := []Object{{Key: strings.Repeat("k", 1<<20)}}
 	for name, tt := range map[string]struct {
-		page func(n int) Page // from 1
+		page func(n int) Page // n counts from 1
 		want string
 		most int
 	}{
@@ -223,8 +223,8 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 	}
 }
 
-// A hostile server, or one that is not a store, may answer anything.
-func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
+// A hostile server, or one that is not an object store, may send any answer.
+func TestHostileStoreCannotFillMemory(t *testing.T) {
 	// The handlers of earlier answers may still be writing when the next request arrives.
 	var sent, other, status atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))

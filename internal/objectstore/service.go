@@ -18,15 +18,15 @@ import (
 // Service is an object store. It is safe for concurrent use.
 type Service interface {
 	Scheme() string // of addresses: "oss" or "s3"
-	// List returns the objects whose keys begin with prefix, in byte order, from token on or "". max may be 0.
+	// List returns a page of at most max objects (0: the default) with the prefix, in byte order, from token on.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
-	// Get returns n bytes from off, with n < 0 all. Unless match is "", an object with another ETag is ErrOther.
+	// Get returns n bytes from off, or all if n < 0. With match, it returns ErrOther if the object has another ETag.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
-	// Put replaces a whole object. With absent it only creates one, and returns ErrExists if the object exists. After any
+	// Put creates or replaces an object. With absent it only creates one, and returns ErrExists if it exists. After any
 	// error but ErrExists and an *Error below 500 the object may have been put.
 	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
-	// Delete removes an object; a missing one is not an error.
+	// Delete deletes an object. A missing object is not an error.
 	Delete(ctx context.Context, bucket, key string) error
 }
 
@@ -36,15 +36,15 @@ type Object struct {
 	Size     int64
 	ETag     string
 	Modified time.Time
-	Link     bool // Size and ETag are the link's; Head has the target's
+	Link     bool // a symbolic link, with its own Size and ETag; Head returns the target's
 }
 
-// CheckBucket returns the fault of a bucket name, "" if there is none.
+// CheckBucket returns what is wrong with a bucket name, or "".
 func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
 		rule = s3Bucket
-		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // unordered, or by sessions
+		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // these list unordered, or need sessions
 			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
 		}
 	}
@@ -54,36 +54,36 @@ func CheckBucket(scheme, name string) string {
 	return ""
 }
 
-// Page is a part of a listing. With More it continues at Token.
+// Page is a part of a listing. If More is set, the listing continues at Token.
 type Page struct {
 	Objects []Object
 	More    bool
 	Token   string
 }
 
-// Answer is a part of an object being received. The caller closes Body.
+// Answer is an object, or a part of one, being received. The caller must close Body.
 type Answer struct {
 	Status int
 	Header http.Header
-	Length int64 // of the body, -1 unknown
+	Length int64 // of the body; -1 if unknown
 	Body   io.ReadCloser
 }
 
-// ErrExists is Put's error if the object must be absent but exists.
+// ErrExists is Put's error, with absent, if the object exists.
 var ErrExists = errors.New("the object exists already")
 
-// ErrOther is Get's error if the object has another ETag.
+// ErrOther is Get's error if the object's ETag is not match.
 var ErrOther = errors.New("the object has another ETag")
 
 // Error is a service's refusal.
 type Error struct {
-	Status     int // of HTTP
+	Status     int // HTTP status code
 	Code       string
-	Message    string        // one line, "" for a long one
-	RetryAfter time.Duration // that the service asks for, 0 if it does not
+	Message    string        // one line; "" if the service's is too long
+	RetryAfter time.Duration // requested by the service; 0 if none
 }
 
-// Text is the code and the message.
+// Text returns the code and the message.
 func (e *Error) Text() string {
 	if e.Message == "" {
 		return e.Code
@@ -97,13 +97,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the service answers %d %s", e.Status, text)
 }
 
-// Invalid is an error without a request: another attempt would give it again.
+// Invalid is the error of a request that was not sent. A retry would fail in the same way.
 type Invalid struct{ Err error }
 
 func (i *Invalid) Error() string { return i.Err.Error() }
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// oneLine returns a service's message if it is short enough to read.
+// oneLine returns a service's message on one line, or "" if it is too long.
 func oneLine(message string) string {
 	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
 	if len(message) >= 200 {
@@ -112,10 +112,10 @@ func oneLine(message string) string {
 	return message
 }
 
-// maxRetryAfter limits a service's requested wait.
+// maxRetryAfter limits the wait that a service may request.
 const maxRetryAfter = 30 * time.Second
 
-// RetryAfter reads the header in seconds; a date is left to the caller's backoff.
+// RetryAfter reads the Retry-After header in seconds. It returns 0 for a date.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -124,7 +124,7 @@ func RetryAfter(h http.Header) time.Duration {
 	return min(time.Duration(min(seconds, 3600))*time.Second, maxRetryAfter)
 }
 
-// RangeOf is the Range header for n bytes from off, with n < 0 all from off.
+// RangeOf returns the Range header for n bytes from off, or for all from off if n < 0.
 func RangeOf(off, n int64) string {
 	if n < 0 {
 		return fmt.Sprintf("bytes=%d-", off)
@@ -132,7 +132,7 @@ func RangeOf(off, n int64) string {
 	return fmt.Sprintf("bytes=%d-%d", off, off+n-1)
 }
 
-// endpointHost returns an endpoint's host, with or without a scheme; "" for none.
+// endpointHost returns the host of an endpoint, which may lack a scheme; "" for an empty one.
 func endpointHost(service, endpoint, example string) (string, error) {
 	if endpoint == "" {
 		return "", nil
@@ -156,7 +156,7 @@ func ptrOrNil(s string) *string {
 	return &s
 }
 
-// sameServer keeps a client from redirects to another host, which break the signature; the error names that endpoint.
+// sameServer returns a client that follows no redirects: a signature is valid for one host only.
 func sameServer(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     httplimit.Transport(transport),
@@ -164,14 +164,14 @@ func sameServer(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// Limits of a listing: it is kept in memory, and a broken or hostile server lists without end.
+// Limits of a listing, which is kept in memory: a broken or hostile server might never end it.
 const (
 	maxPages    = 10_000
 	maxEmpty    = 1_000 // consecutive pages without an object
 	maxKeyBytes = 256 << 20
 )
 
-// EachPage calls each with every page of a listing; list returns the page from a token on.
+// EachPage calls each with every page of a listing. list returns the page that begins at a token.
 func EachPage(list func(token string) (Page, error), each func([]Object) error) error {
 	var token, last string
 	var keys, bytes, empty int

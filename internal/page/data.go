@@ -14,18 +14,18 @@ type data struct {
 	Heat   *heat   `json:"heat"`
 }
 
-// heat has one byte per cell, interval by interval in base64; 255 stands for Most or more.
+// heat is a heat map with one byte per cell, interval by interval, in base64. 255 means Most or more.
 type heat struct {
 	Unit       string   `json:"unit"`
 	Every      Number   `json:"every"`
 	Columns    int      `json:"columns"`
-	Partitions []string `json:"partitions"` // the first of each line of cells
-	Each       int      `json:"each"`       // partitions in a line
+	Partitions []string `json:"partitions"` // the first of each row of cells
+	Each       int      `json:"each"`       // partitions per row
 	Most       Number   `json:"most"`
 	Cells      string   `json:"cells"`
 }
 
-// MarshalJSON writes at most six digits, and null for NaN and infinities.
+// MarshalJSON writes at most six significant digits, and null for NaN and infinities.
 func (n Number) MarshalJSON() ([]byte, error) {
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -37,7 +37,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(json.Number(strconv.FormatFloat(f, 'g', 6, 64)))
 }
 
-// MarshalJSON makes a list of Numbers.
+// MarshalJSON writes a list of Numbers.
 func (v Values) MarshalJSON() ([]byte, error) {
 	all := make([]Number, len(v))
 	for i := range v {
@@ -46,10 +46,10 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// MaxHeatRows limits the lines of a heat map; with more partitions neighbours share one.
+// MaxHeatRows limits the rows of a heat map. If there are more partitions, neighbours share a row.
 const MaxHeatRows = 512
 
-// heatOf is a heat map for the script, nil if it is empty.
+// heatOf returns a heat map for the script, nil if it is empty.
 func heatOf(h *Heat) *heat {
 	if h == nil || len(h.Partitions) == 0 || len(h.Counts) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func heatOf(h *Heat) *heat {
 	for i, r := range rates {
 		level := 255 * r / most
 		if r > 0 {
-			level = max(level, 1) // a little is not nothing
+			level = max(level, 1) // small values must not look like zero
 		}
 		cells[i] = byte(min(255, level))
 	}
@@ -82,7 +82,7 @@ func heatOf(h *Heat) *heat {
 	return d
 }
 
-// highest is the value of the brightest colour: nearly the highest rate, as an outlier would darken others.
+// highest returns the rate for the brightest colour. It ignores outliers, which would darken all other cells.
 func highest(rates []float64) float64 {
 	var some []float64
 	for _, r := range rates {

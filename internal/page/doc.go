@@ -1,4 +1,4 @@
-// Package page writes measurements as a web page: one self-contained HTML file of facts, tables and charts, with the
-// library that draws them (uPlot, see uplot/LICENSE); it fetches nothing. Values are text, never markup, missing
-// numbers leave gaps, and beyond MaxHeatRows the size does not grow with the partitions.
+// Package page writes measurements as a web page: one HTML file of facts, tables and charts, which includes its chart
+// library (uPlot, see uplot/LICENSE) and fetches nothing. Values are escaped, missing numbers leave gaps, and beyond
+// MaxHeatRows the size does not grow with the number of partitions.
 package page

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Page is the content, from top to bottom.
+// Page is the content of a page, from top to bottom.
 type Page struct {
 	Title  string
 	State  string // a word or two beside the title; "" means none
@@ -18,11 +18,11 @@ type Page struct {
 	Lead   []string
 	Facts  []Fact
 	Charts []Chart
-	Heat   *Heat // nil is none
+	Heat   *Heat // nil for none
 	Tables []Table
 }
 
-// Tone is a judgement, shown as a colour.
+// Tone is the colour of a State.
 type Tone string
 
 const (
@@ -36,12 +36,12 @@ type Fact struct {
 	Name, Value, Note string
 }
 
-// Chart is numbers over time: one point per Every seconds from the start. NaN is a gap.
+// Chart plots numbers over time: one point every Every seconds from the start. NaN leaves a gap.
 type Chart struct {
 	Title  string   `json:"-"`
-	Unit   string   `json:"unit"` // of the values: "" is plain numbers, "s" is seconds of latency, "B" is bytes
+	Unit   string   `json:"unit"` // of the values: "" for plain numbers, "s" for seconds of latency, "B" for bytes
 	Every  Number   `json:"every"`
-	Log    bool     `json:"log"` // the vertical axis
+	Log    bool     `json:"log"` // logarithmic vertical axis
 	Series []Series `json:"series"`
 }
 
@@ -55,25 +55,25 @@ type Number float64
 
 type Values []float64
 
-// Heat is counts over time and partitions, such as rows per second.
+// Heat holds counts by time and partition, such as rows; the page shows them per second.
 type Heat struct {
 	Title      string
 	Unit       string
 	Every      float64   // seconds
 	Partitions []string  // their lower bounds, in key order
-	Counts     [][]int64 // by interval and partition; shown divided by Every
+	Counts     [][]int64 // by interval and partition
 }
 
-// Table is a table. Numbers are aligned to the right.
+// Table is a table of text, in which columns of numbers are aligned to the right.
 type Table struct {
 	Title   string
 	Columns []string
-	Numbers []bool // by column; missing is not
+	Numbers []bool // by column; missing columns are text
 	Rows    [][]string
 	Note    string
 }
 
-// Wide reports whether the table needs the whole width.
+// Wide reports whether the table needs the whole width of the page.
 func (t Table) Wide() bool { return len(t.Columns) > 5 }
 
 // Right reports whether a column holds numbers.
@@ -91,11 +91,11 @@ var uplotJS string
 //go:embed uplot/uPlot.min.css
 var uplotCSS string
 
-// languageJS gives uPlot a language for its numbers: browsers without one name an invalid one.
+// languageJS sets a valid language for uPlot's numbers in browsers that report an invalid one.
 const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
 `
 
-// pageTemplate is made on first use: most commands write no page.
+// pageTemplate is parsed on first use, because most commands write no page.
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },

@@ -30,7 +30,7 @@ func render(t *testing.T, p *Page) string {
 	return b.String()
 }
 
-// drawn returns the data given to the page's script.
+// drawn returns the data that the page passes to its script.
 func drawn(t *testing.T, html string) (d struct {
 	Charts []struct{ Series []struct{ Values []*float64 } }
 	Heat   *struct {
@@ -57,7 +57,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-func TestNamesAndValuesAreTextOnThePage(t *testing.T) {
+func TestPageEscapesNamesAndValues(t *testing.T) {
 	html := render(t, example())
 	conformance.Equal(t, strings.Count(html, "</script>"), 2, "scripts end")
 	for _, bad := range []string{"<b>t</b>", "<i>x", "<script>alert"} {
@@ -66,15 +66,15 @@ func TestNamesAndValuesAreTextOnThePage(t *testing.T) {
 	conformance.Equal(t, drawn(t, html).Heat.Partitions[1], "</script>", "the partition")
 }
 
-func TestAMissingNumberIsAGap(t *testing.T) {
+func TestMissingNumberIsAGap(t *testing.T) {
 	v := drawn(t, render(t, example())).Charts[0].Series[0].Values
 	conformance.True(t, len(v) == 3 && v[0] != nil && *v[0] == 1 && v[1] == nil && *v[2] == 3, "values %v", v)
 }
 
-func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {
+func TestHeatMapShowsRates(t *testing.T) {
 	h := drawn(t, render(t, example())).Heat
 	cells := conformance.Try(base64.StdEncoding.DecodeString(h.Cells)).Must(t)
-	// 200 in two seconds are 100 a second; of the rates 0.5, 50 and 100 the second highest is the brightest.
+	// 200 in two seconds is a rate of 100. Of the rates 0.5, 50 and 100, the second highest is the brightest.
 	conformance.True(t, h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}), "%v, most %v", cells, h.Most)
 }
 

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Fact must be the same when an attempt is continued.
+// Fact is a property of an attempt that must be the same when the attempt is continued.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	Input bool   `json:"input,omitempty"` // of an input, whose change the user may accept
+	Input bool   `json:"input,omitempty"` // a property of an input; the user may accept its change
 }
 
-// Made is the fact that a table was made, in microseconds since 1970. other is another attempt's. 0 is unknown.
+// Made returns a table's creation time in microseconds since 1970 as a fact. other is another attempt's. 0 is unknown.
 func Made(created, other int64) Fact {
 	f := Fact{Name: "the time at which the table was made"}
 	if created != 0 && other != 0 {
@@ -22,7 +22,7 @@ func Made(created, other int64) Fact {
 	return f
 }
 
-// Changes returns the differences between two lists of facts, and whether only inputs differ.
+// Changes returns the differences between two lists of facts as text, and whether only inputs differ.
 func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	inputsOnly = true
 	is := map[string]Fact{}
@@ -67,7 +67,7 @@ func show(value string) string {
 	return value
 }
 
-// sharedShown limits the shown common beginning of two long values.
+// sharedShown limits the part of a common beginning that a message shows of two long values.
 const sharedShown = 20
 
 // showBoth shortens two different values so that the difference is visible.
@@ -84,6 +84,6 @@ func showBoth(a, b string) (string, string) {
 		return show(a), show(b)
 	}
 	from := same - sharedShown
-	from += slices.Index(was[from:same], ' ') + 1 // no cut word, if there are several
+	from += slices.Index(was[from:same], ' ') + 1 // begin at a whole word, if there are several
 	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
 }

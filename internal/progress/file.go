@@ -11,21 +11,21 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// StartOver is the advice if an attempt cannot be continued and its command has that flag.
+// StartOver is the advice for an attempt that cannot be continued, in commands with the flag --fresh.
 const StartOver = "start over with --fresh"
 
-// UnfitError says that a place or its content cannot be used until somebody acts. Another attempt would fail, too.
+// UnfitError says that a place or its content is unusable until the user acts. Another attempt would fail, too.
 type UnfitError struct{ Cause error }
 
 func (e *UnfitError) Error() string { return e.Cause.Error() }
 func (e *UnfitError) Unwrap() error { return e.Cause }
 
-// Exit is the command's exit code (exitcode.Coded).
+// Exit returns the command's exit code (exitcode.Coded).
 func (*UnfitError) Exit() int { return 2 }
 
 func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
-// Encode makes JSON of a value, an object, with its version as the first member.
+// Encode encodes a value, which must be a JSON object, with the version as its first member.
 func Encode(version int, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil && text[0] != '{' {
@@ -41,7 +41,7 @@ func Encode(version int, v any) ([]byte, error) {
 	return append(append(head, text[1:]...), '\n'), nil
 }
 
-// Write replaces a file by Encode's result.
+// Write replaces a file atomically by Encode's result.
 func Write(name string, perm fs.FileMode, version int, v any) error {
 	text, err := Encode(version, v)
 	if err != nil {
@@ -50,7 +50,7 @@ func Write(name string, perm fs.FileMode, version int, v any) error {
 	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, text)
 }
 
-// Read reads a file of Write. The error is fs.ErrNotExist if there is none; others are Decode's.
+// Read reads a file that Write wrote. The error is fs.ErrNotExist if there is none, or one of Decode's.
 func Read(name string, version int, v any, otherwise string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -59,8 +59,8 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode reads a value whose member "version" must be the given one. otherwise is a remedy besides restoring a copy, or
-// using the version of tsimport that wrote it. The error is an UnfitError.
+// Decode decodes a value whose member "version" must be the given one. The error is an *UnfitError. It advises to
+// restore a copy, or to use the version of tsimport that wrote it, or otherwise.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }
 	err := json.Unmarshal(text, &head)
@@ -80,7 +80,7 @@ func Decode(name string, text []byte, version int, v any, otherwise string) erro
 	return nil
 }
 
-// Identify makes an identity of the texts that name a load, a sync or a job: the same for the same texts.
+// Identify returns an identifier for the texts that name a load, a sync or a job. Equal texts give equal identifiers.
 func Identify(parts ...string) string {
 	text, _ := json.Marshal(parts) // strings always marshal
 	sum := sha256.Sum256(text)

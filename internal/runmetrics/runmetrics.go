@@ -21,17 +21,17 @@ import (
 
 // Run is a finished command, or one load of a job.
 type Run struct {
-	Command, Table, Load string // labels; Load names one of a job's, or the job
+	Command, Table, Load string // labels; Load is the name of a job or of a load in it
 
 	Ended    time.Time
 	Took     time.Duration
-	ExitCode int // 0 is success
+	ExitCode int // 0 means success
 	Rows     []Rows
 	// BadInputs is the number of files set aside.
 	BadInputs int64
 }
 
-// Rows are rows with the same outcome.
+// Rows counts rows with the same outcome.
 type Rows struct {
 	Outcome string
 	N       int64
@@ -47,15 +47,15 @@ func (r *Run) labels() labels { return labels{r.Command, r.Table, r.Load} }
 // success is the metric that a failed run leaves unchanged.
 const success = "tsimport_last_run_success_timestamp_seconds"
 
-const successHelp = "When the last run that ended with exit code 0 did, in seconds since 1970."
+const successHelp = "When the last run with exit code 0 ended, in seconds since 1970."
 
 type collector struct {
 	runs    []Run
-	earlier map[labels]float64 // when runs were last successful, before
-	more    []labels           // of earlier, those of which only that is told
+	earlier map[labels]float64 // times of the last success before these runs
+	more    []labels           // runs in earlier without other metrics
 }
 
-// others are runs in the file that a failed job may not have reached, to keep the time of their last success.
+// others returns runs in the file that a failed job may not have reached, whose last success is kept.
 func others(runs []Run, earlier map[labels]float64) (more []labels) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
 		return nil
@@ -110,8 +110,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// WriteFile writes the metrics of runs in the text format, atomically, or directly to a pipe or device. A failed run
-// keeps the time of its last success. An existing file that cannot be read as metrics is an error.
+// WriteFile writes the metrics of runs in the text format: a file atomically, a pipe or device directly. A failed run
+// keeps the time of its last success. An existing file that is not a metrics file is an error.
 func WriteFile(ctx context.Context, path string, runs []Run) error {
 	o, err := atomicfile.Find(path)
 	if err != nil {
@@ -144,10 +144,10 @@ func WriteFile(ctx context.Context, path string, runs []Run) error {
 	})
 }
 
-// maxFile is the largest existing file that is read.
+// maxFile is the size of the largest existing file that is read.
 const maxFile = 1 << 20
 
-// successes reads the times of the last successes from a file of metrics; none if there is no file.
+// successes reads the times of the last successes from a metrics file; a missing file has none.
 func successes(path string) (map[labels]float64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,5 +185,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pipeWait limits the wait for a pipe's reader, so that stopping the command is not delayed for long.
+// pipeWait limits the wait for a pipe's reader, so that it does not delay the end of the command for long.
 const pipeWait = 5 * time.Second

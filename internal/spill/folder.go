@@ -14,17 +14,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Names that runs leave in the directory, and in their own folders. Nothing else is ever removed.
+// Names of folders in the directory and of files in them. Nothing else is ever removed.
 const (
 	folderPrefix = "tsimport-spill-"
 	lockName     = "lock"
 	framesName   = "frames"
 )
 
-// lockText begins a lock file, before the id of the process: a folder without such a file belongs to someone else.
+// lockText begins a lock file; the process id follows. A folder without such a file is not one of this package.
 const lockText = "tsimport spills rows here; process "
 
-// folder is one run's folder. Its lock file stays locked while the process lives, however that ends.
+// folder is one run's folder. Its lock file stays locked until the process ends, even if it is killed.
 type folder struct {
 	path string
 	lock *flock.Flock
@@ -44,13 +44,13 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// hold locks the folder, and only then writes the text that makes it a run's, so that no other run removes it in
-// between. A process killed just there leaves an empty folder.
+// hold locks the lock file and only then writes lockText to it, so that no other run removes the folder in between. A
+// process killed in between leaves an empty folder.
 func (f *folder) hold() error {
 	locked, err := f.lock.TryLock()
 	switch {
 	case errors.As(err, new(*fs.PathError)):
-		return err // it cannot be made
+		return err // the file cannot be created
 	case err != nil:
 		return fmt.Errorf("lock %s: %w; name a local disk with TMPDIR", f.lock.Path(), err)
 	case !locked:
@@ -62,7 +62,7 @@ func (f *folder) hold() error {
 	}
 	text := fmt.Sprintf("%s%d\n", lockText, os.Getpid())
 	_, err = file.WriteAt([]byte(text[1:]), 1)
-	_, _ = file.WriteAt([]byte(text[:1]), 0) // Windows refuses the byte that is locked, and isAbandoned does not read it
+	_, _ = file.WriteAt([]byte(text[:1]), 0) // Windows refuses to write the locked byte, which isAbandoned does not read
 	return errors.Join(err, file.Close())
 }
 
@@ -72,14 +72,14 @@ func createFile(path string) (file, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
-// remove removes the folder. The file of frames is already closed.
+// remove removes the folder. The file of frames must be closed.
 func (f *folder) remove() error {
 	_ = f.lock.Unlock()
 	return removeFolder(f.path)
 }
 
-// removeFolder removes a run's files and then the folder, unless it contains something else. The lock is removed after
-// the frames: while it is there the next run can finish the removal.
+// removeFolder removes a run's files and then the folder, unless it contains something else. The lock file goes last:
+// while it exists, the next run can finish the removal.
 func removeFolder(path string) error {
 	for _, name := range []string{filepath.Join(path, framesName), filepath.Join(path, lockName), path} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +89,7 @@ func removeFolder(path string) error {
 	return nil
 }
 
-// sweep removes the folders in dir of runs that ended without removing them, if it may.
+// sweep removes folders in dir left by runs that were killed, as far as permissions allow.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -104,9 +104,9 @@ func sweep(dir string) error {
 	return nil
 }
 
-// isAbandoned reports whether the folder is a run's and that run has ended.
+// isAbandoned reports whether the folder belongs to a run that has ended.
 func isAbandoned(path string) bool {
-	root, err := os.OpenRoot(path) // in a shared directory somebody's link must not lead out of the folder
+	root, err := os.OpenRoot(path) // in a shared directory, another user's link must not lead out of the folder
 	if err != nil {
 		return false
 	}
@@ -124,7 +124,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether no one has locked the file, and it is the one examined before; false if unknown.
+// isUnlocked reports whether the file is unlocked and still the one that was examined before; false if unknown.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil || !locked {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// winerror.h's codes for a full disk.
+// Codes for a full disk in winerror.h.
 const (
 	errorHandleDiskFull = syscall.Errno(39)
 	errorDiskFull       = syscall.Errno(112)

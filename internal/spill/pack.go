@@ -7,13 +7,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// packBytes is what the compressor takes at a time: rows repeat within a few of their kind, so a small block suffices.
+// packBytes is the compressor's block size. A small block suffices, because rows resemble their neighbours.
 const packBytes = 256 << 10
 
 // keepBytes is the largest buffer of compressed bytes kept for the next frame.
 const keepBytes = 2 << 20
 
-// packer is a compressor and its output. S2 takes less CPU than the fastest zstd, though its frames are larger by half.
+// packer is a compressor and its output. S2 takes less CPU than the fastest zstd, but its frames are 50 % larger.
 type packer struct {
 	encoder *s2.Writer
 	out     []byte
@@ -23,7 +23,7 @@ func newPacker() *packer {
 	return &packer{encoder: s2.NewWriter(nil, s2.WriterConcurrency(1), s2.WriterBlockSize(packBytes))}
 }
 
-// rest frees a large buffer before the packer waits for its next frame. The packer may be nil.
+// rest frees a large buffer before the packer goes back to the pool. The packer may be nil.
 func (p *packer) rest() *packer {
 	if p != nil && cap(p.out) > keepBytes {
 		p.out = nil
@@ -31,13 +31,13 @@ func (p *packer) rest() *packer {
 	return p
 }
 
-// Write takes compressed bytes from the encoder.
+// Write receives compressed bytes from the encoder.
 func (p *packer) Write(b []byte) (int, error) {
 	p.out = append(p.out, b...)
 	return len(b), nil
 }
 
-// pack compresses the data into out and returns their size.
+// pack compresses the data into out and returns its uncompressed size.
 func (p *packer) pack(data [][]byte) (raw int, err error) {
 	p.out = p.out[:0]
 	p.encoder.Reset(p)
@@ -60,14 +60,14 @@ func newUnpacker() *unpacker {
 	return &unpacker{decoder: s2.NewReader(nil, s2.ReaderMaxBlockSize(packBytes))}
 }
 
-// unpack appends the bytes of a frame to dst, which has space for them.
+// unpack appends the decompressed bytes of a frame to dst, which must have room for them.
 func (u *unpacker) unpack(dst []byte, raw int) ([]byte, error) {
 	u.decoder.Reset(bytes.NewReader(u.in))
 	_, err := io.ReadFull(u.decoder, dst[len(dst):len(dst)+raw])
 	return dst[:len(dst)+raw], err
 }
 
-// rest frees a large buffer before the unpacker waits for its next frame. The unpacker may be nil.
+// rest frees a large buffer before the unpacker goes back to the pool. The unpacker may be nil.
 func (u *unpacker) rest() *unpacker {
 	if u != nil && cap(u.in) > keepBytes {
 		u.in = nil

@@ -19,15 +19,15 @@ var errClosed = errors.New("the spill store is closed")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type Options struct {
-	Dir      string // the folder in which the store makes its own; "" takes os.TempDir()
-	MaxBytes int64  // of disk; 0 means no limit
+	Dir      string // the folder in which the store creates its own; "" means os.TempDir()
+	MaxBytes int64  // on disk; 0 means no limit
 }
 
-// Store keeps frames in one file. It is safe for concurrent use; two callers at most compress, or decompress, at once.
+// Store keeps frames in one file. It is safe for concurrent use. At most two callers compress, or decompress, at once.
 type Store struct {
 	dir       string
-	packers   chan *packer   // nil stands for one not made yet
-	unpackers chan *unpacker // likewise
+	packers   chan *packer   // a nil one is created when needed
+	unpackers chan *unpacker // as packers
 	create    func(name string) (file, error)
 
 	mu     sync.Mutex
@@ -38,7 +38,7 @@ type Store struct {
 	closed bool
 }
 
-// file is the part of *os.File that a store needs; tests replace it by one that fails.
+// file is the part of *os.File that a store needs. Tests replace it by one that fails.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -46,30 +46,30 @@ type file interface {
 	Truncate(size int64) error
 }
 
-// Frame names a Store's bytes. The zero Frame names none. Frames are comparable.
+// Frame identifies bytes in a Store. The zero Frame identifies none. Frames are comparable.
 type Frame struct{ kept *kept }
 
 type kept struct {
-	raw, disk int    // bytes that Read appends, and those that it reads: on disk they take whole blocks of 4 KiB
-	sum       uint32 // CRC-32C of the compressed bytes; of others ReadAt checks nothing
+	raw, disk int    // bytes before and after compression, without the rest of the last block
+	sum       uint32 // CRC-32C of the compressed bytes; not used by ReadAt
 	extents   []extent
 	freed     bool // guarded by Store.mu
 }
 
-// Usage is a store's current content and past work.
+// Usage is the size of a store now and in the past.
 type Usage struct {
 	Frames        int   // now
-	RawBytes      int64 // of those frames
+	RawBytes      int64 // uncompressed size of these frames
 	DiskBytes     int64 // length of the file now
-	PeakDiskBytes int64 // most DiskBytes so far
+	PeakDiskBytes int64 // largest DiskBytes so far
 	WrittenBytes  int64 // all compressed bytes written so far
 }
 
-// poolSize limits the compressors and the decompressors. Each holds some 0.6 MiB and a buffer; two already compress
+// poolSize is the number of compressors, and of decompressors. Each holds about 0.6 MiB and a buffer. Two compress
 // faster than most disks write.
 const poolSize = 2
 
-// Open makes a store and removes the folders of killed runs in the directory. The first frame makes the store's own.
+// Open makes a store and removes the folders of killed runs in the directory. The first frame creates the store's own.
 func Open(o Options) (*Store, error) {
 	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
@@ -89,7 +89,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Write compresses data into one frame. Without space the error is ErrFull; after any error the store is unchanged.
+// Write compresses data into one frame. Its error wraps ErrFull if there is no space. Errors leave the store unchanged.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()
@@ -103,7 +103,7 @@ func (s *Store) Write(data ...[]byte) (Frame, error) {
 	return s.keep(&kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}, p.out)
 }
 
-// Keep is Write without compression, for ReadAt of parts. Only the caller can check these bytes.
+// Keep is Write without compression, so that ReadAt can read parts. The store does not check these bytes for damage.
 func (s *Store) Keep(data []byte) (Frame, error) {
 	return s.keep(&kept{raw: len(data), disk: len(data)}, data)
 }
@@ -113,7 +113,7 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
-	// Disk time is not spent under the lock: only we have the extents now.
+	// No lock is needed while writing: nobody else uses these extents.
 	rest := data
 	for _, e := range k.extents {
 		n := min(int(e.bytes), len(rest))
@@ -131,7 +131,7 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	return Frame{k}, nil
 }
 
-// reserve finds space for a frame in the file, and makes the folder first if necessary.
+// reserve allocates space for a frame in the file, and creates the folder if necessary.
 func (s *Store) reserve(k *kept) (file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Store) measure() {
 	s.usage.PeakDiskBytes = max(s.usage.PeakDiskBytes, s.space.end)
 }
 
-// giveBack frees a frame's extents and shortens the file if they were at its end.
+// giveBack frees a frame's extents, and shortens the file if they were at its end.
 func (s *Store) giveBack(k *kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Store) giveBackLocked(k *kept) {
 	before := s.space.end
 	s.space.give(k.extents)
 	if s.space.end < before {
-		// Under the lock, or it could cut off another call's new bytes. If it fails, the file stays longer than necessary.
+		// Under the lock, because it could cut off another call's new bytes. If it fails, the file is longer than necessary.
 		_ = s.file.Truncate(s.space.end)
 	}
 	s.measure()
@@ -228,7 +228,7 @@ func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
 	return readExtents(file, folder, f.kept.extents, dst, at)
 }
 
-// holds returns a frame's file and folder.
+// holds returns the file and folder with a frame, or an error if it was freed or never written.
 func (s *Store) holds(f Frame) (file, *folder, error) {
 	if f.kept == nil {
 		return nil, nil, errors.New("read spill frame: it was never written")
@@ -244,7 +244,7 @@ func (s *Store) holds(f Frame) (file, *folder, error) {
 	return s.file, s.folder, nil
 }
 
-// readExtents fills dst with the extents' bytes from skip on.
+// readExtents fills dst with the bytes of the extents, after the first skip bytes.
 func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64) error {
 	for _, e := range extents {
 		if skip >= e.bytes {
@@ -260,7 +260,7 @@ func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64
 	return nil
 }
 
-// Free frees a frame's space; it can no longer be read. Freeing a frame again, or the zero Frame, does nothing.
+// Free frees a frame's space, after which it cannot be read. Freeing it again, or freeing the zero Frame, does nothing.
 func (s *Store) Free(f Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,14 +274,14 @@ func (s *Store) Free(f Frame) {
 	s.giveBackLocked(k)
 }
 
-// Usage returns the store's current content and past work.
+// Usage returns the size of the store now and in the past.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage
 }
 
-// Close removes all frames and the store's folder; nil has none. Calls in progress must have returned.
+// Close removes all frames and the store's folder. The store may be nil. Other calls must have returned.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil

@@ -46,7 +46,7 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
-// rows returns bytes like those of rows: repeated names, values that partly repeat.
+// rows returns bytes that resemble rows: names repeat, and values partly.
 func rows(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var b []byte
@@ -75,7 +75,7 @@ func TestFrameIsConcatenationOfWrites(t *testing.T) {
 		want := append([]byte("before"), bytes.Join(parts, nil)...)
 		f := write(t, s, parts...)
 		conformance.Equal(t, f.kept.raw, len(want)-len("before"), "frame of %d bytes", len(want)-len("before"))
-		for range 2 { // reading does not use a frame up
+		for range 2 { // a frame can be read more than once
 			got, err := s.Read(f, []byte("before"))
 			conformance.True(t, err == nil && bytes.Equal(got, want),
 				"frame of %d parts, %d bytes: reads as %d bytes, %v", len(parts), f.kept.raw, len(got)-len("before"), err)
@@ -92,9 +92,8 @@ func TestReadReusesLargeBuffer(t *testing.T) {
 	conformance.True(t, err == nil && &got[:1][0] == &buf[:1][0], "another buffer, %v", err)
 }
 
-// TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk usage with the largest need at any
-// moment.
-func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
+// TestOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk usage with the largest total.
+func TestOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := conformance.Try(os.MkdirTemp("", "spill-test-*")).Must(t)
 		defer os.RemoveAll(dir)
@@ -172,7 +171,7 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 func TestLongLivedFrameDoesNotWasteSpace(t *testing.T) {
 	s := open(t, Options{})
 	var live int64
-	for i := range 200 { // every tenth stays, the others leave holes of one block more or less than is needed next
+	for i := range 200 { // every tenth frame stays; the holes between differ from the next frame by a block
 		f := write(t, s, noise(uint64(i), (i%7+1)*blockBytes-50))
 		if i%10 == 0 {
 			live += int64(f.kept.disk)
@@ -206,7 +205,7 @@ func TestClosedStoreRefusesUse(t *testing.T) {
 	conformance.True(t, u.Frames == 0 && u.DiskBytes == 0 && u.WrittenBytes != 0, "%+v", u)
 }
 
-func TestFramesComeAndGoConcurrently(t *testing.T) {
+func TestConcurrentWritesReadsAndFrees(t *testing.T) {
 	s := open(t, Options{})
 	var wait sync.WaitGroup
 	for w := range 4 {
@@ -221,7 +220,7 @@ func TestFramesComeAndGoConcurrently(t *testing.T) {
 					return
 				}
 				kept[f] = seed
-				for f, seed := range kept { // in any order
+				for f, seed := range kept { // in random order
 					got, err := s.Read(f, nil)
 					conformance.True(t, err == nil && bytes.HasSuffix(got, noise(seed, 5000)), "frame %d: %x, %v", seed, got, err)
 					if len(kept) > 5 || r.IntN(2) == 0 {
@@ -256,8 +255,8 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 	}))
 }
 
-// TestSpaceIsNeverGivenTwiceAndNeverLost keeps a list of each block's owner.
-func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
+// TestSpaceIsNeverSharedOrLost keeps a list of each block's owner.
+func TestSpaceIsNeverSharedOrLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int64{0, 20 * blockBytes}).Draw(t, "limit")
 		s := space{max: limit}
@@ -312,7 +311,7 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 func TestKeptFrameIsReadInParts(t *testing.T) {
 	s := conformance.Try(Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})).Must(t)
 	var holes []Frame
-	for range 8 { // of which every other one leaves a hole
+	for range 8 { // every second frame leaves a hole
 		holes = append(holes, conformance.Try(s.Keep(make([]byte, blockBytes))).Must(t))
 	}
 	for i := 0; i < len(holes); i += 2 {
@@ -343,7 +342,7 @@ func TestKeptFrameIsReadInParts(t *testing.T) {
 // childDir names, in the environment of a child process, the directory it spills to.
 const childDir = "TSIMPORT_TEST_SPILL_DIR"
 
-// TestChildSpills is not a test of its own: the other tests run it in their child processes.
+// TestChildSpills runs only in the child processes of other tests.
 func TestChildSpills(t *testing.T) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
@@ -354,7 +353,7 @@ func TestChildSpills(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
 }
 
-// child starts a process that has spilled to dir; kill ends it.
+// child starts a process and waits until it has spilled to dir; kill kills it.
 func child(t *testing.T, dir string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildSpills$")
@@ -375,7 +374,7 @@ func child(t *testing.T, dir string) (kill func()) {
 	return kill
 }
 
-func TestTheFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
+func TestNextRunRemovesFolderOfKilledRun(t *testing.T) {
 	dir := t.TempDir()
 	kill := child(t, dir)
 	open(t, Options{Dir: dir})
@@ -386,7 +385,7 @@ func TestTheFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 	conformance.Equal(t, len(names(t, dir)), 0, "after it was killed")
 }
 
-func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
+func TestLiveStoresShareDirectory(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, Options{Dir: dir})
 	inA := write(t, a, []byte("a"))
@@ -402,7 +401,7 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 	conformance.Equal(t, string(conformance.Try(b.Read(inB, nil)).Must(t)), "b", "after the other was closed")
 }
 
-func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
+func TestStoreWithoutFramesHasNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	open(t, Options{Dir: dir})
 	conformance.Equal(t, len(names(t, dir)), 0, "names")
@@ -423,9 +422,9 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	put(folderPrefix+"1-notes/todo.txt", "mine")                  // no lock
 	put(folderPrefix+"2-notes/"+lockName, "mine")                 // a lock file of something else
 	put(folderPrefix+"3-cut/"+lockName, lockText)                 // cut off
-	put(folderPrefix+"3-being-made/"+lockName, "")                // not locked yet
-	put(folderPrefix+"4-a-file", deadLock)                        // no folder
-	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // no file
+	put(folderPrefix+"3-being-made/"+lockName, "")                // its lock is not written yet
+	put(folderPrefix+"4-a-file", deadLock)                        // not a folder
+	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // not a file
 	put("elsewhere/"+lockName, deadLock)
 	put("elsewhere/"+framesName, "mine")
 	for _, link := range [][2]string{
@@ -456,13 +455,13 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	}
 }
 
-func TestAMissingDirectoryIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestMissingDirectoryErrorNamesRemedy(t *testing.T) {
 	_, err := Open(Options{Dir: filepath.Join(t.TempDir(), "missing")})
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "missing") && strings.Contains(err.Error(), "TMPDIR"),
 		"%v", err)
 }
 
-func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
+func TestUnwritableDirectoryFailsAtFirstFrame(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
 	must(t, os.RemoveAll(dir))
@@ -497,11 +496,11 @@ func TestFullStoreKeepsEarlierFrames(t *testing.T) {
 	conformance.Equal(t, s.Usage().DiskBytes, 10*blockBytes, "bytes on disk")
 }
 
-// failing is a file on which the n-th operation of a kind fails.
+// failing is a file on which a chosen write, read or truncation fails.
 type failing struct {
 	file
 	mu             sync.Mutex
-	failWrite      error // what the next write that is not passed fails with, after half of it
+	failWrite      error // error of the next write that fails, after half its bytes
 	pass           int
 	corrupt, short bool
 }
@@ -527,7 +526,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// failingStore makes a store on a failing file that does not fail yet.
+// failingStore makes a store on a failing file that still works.
 func failingStore(t *testing.T) (*Store, *failing) {
 	s, f := open(t, Options{}), &failing{}
 	s.create = func(path string) (inner file, err error) {
@@ -537,7 +536,7 @@ func failingStore(t *testing.T) (*Store, *failing) {
 	return s, f
 }
 
-func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
+func TestFailedWriteKeepsEarlierFrames(t *testing.T) {
 	for _, tt := range []struct {
 		cause error
 		full  bool
@@ -553,7 +552,7 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 			conformance.True(t, err != nil && errors.Is(err, ErrFull) == tt.full && errors.Is(err, tt.cause),
 				"%v at piece %d: %v", tt.cause, pass, err)
 			u := s.Usage()
-			u.PeakDiskBytes = before.PeakDiskBytes // it was needed for a moment
+			u.PeakDiskBytes = before.PeakDiskBytes // the failed write needed it for a moment
 			conformance.Equal(t, u, before, "%v at piece %d: usage", tt.cause, pass)
 			got, err := s.Read(a, nil)
 			conformance.True(t, err == nil && bytes.Equal(got, data), "%v at %d: the earlier frame: %v", tt.cause, pass, err)
@@ -576,7 +575,7 @@ func TestUnusableFolderLeavesNothing(t *testing.T) {
 	write(t, s, []byte("x"))
 }
 
-func TestADamagedFrameIsAnErrorThatNamesTheFile(t *testing.T) {
+func TestDamagedFrameErrorNamesFile(t *testing.T) {
 	for name, damage := range map[string]func(*Store, *failing){
 		"a flipped bit":   func(_ *Store, f *failing) { f.corrupt = true },
 		"a failing disk":  func(_ *Store, f *failing) { f.short = true },

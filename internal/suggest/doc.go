@@ -1,2 +1,2 @@
-// Package suggest finds the words that a mistyped one may mean, and quotes arguments for a shell.
+// Package suggest finds words similar to a mistyped one, and quotes arguments for a shell.
 package suggest

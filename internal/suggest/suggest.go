@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// longest limits a word's letters: comparing takes as long as the product of two lengths.
+// longest is the longest word, in letters, that is compared: the time grows with the product of both lengths.
 const longest = 64
 
-// Nearest returns the closest words to a mistyped one, none if all are far. Case counts little.
+// Nearest returns the words closest to a mistyped one, or none if all differ too much. Case counts little.
 func Nearest(word string, words []string) (near []string) {
 	least := 2 * max(1, utf8.RuneCountInString(word)/3)
 	length := utf8.RuneCountInString(word)
 	for _, w := range words {
 		if 2*max(length-utf8.RuneCountInString(w), utf8.RuneCountInString(w)-length) > least {
-			continue // too many letters are missing
+			continue // the lengths differ too much
 		}
 		switch d := distance(word, w); {
-		case w == word, d >= 2*max(length, utf8.RuneCountInString(w)): // the same, or nothing in common
+		case w == word, d >= 2*max(length, utf8.RuneCountInString(w)): // equal, or completely different
 		case d < least:
 			least, near = d, []string{w}
 		case d == least && !slices.Contains(near, w):
@@ -28,7 +28,7 @@ func Nearest(word string, words []string) (near []string) {
 	return near
 }
 
-// Hint ends a message about an unknown word with the words that it may mean, "" if there are none.
+// Hint returns the end of a message about an unknown word: "; did you mean …?", or "" if no word is similar.
 func Hint(word string, words []string) string {
 	near := Nearest(word, words)
 	if len(near) == 0 {
@@ -37,7 +37,7 @@ func Hint(word string, words []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// distance is twice the number of letters to change, drop, insert or swap to make b of a. A change of case counts half.
+// distance is twice the number of letters to change, drop, insert or swap to turn a into b. Changed case counts half.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {

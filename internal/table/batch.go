@@ -2,23 +2,23 @@ package table
 
 import "cmp"
 
-// Batch is the rows of one BatchWriteRow request: at most 200 rows and 4 MB, no ordering key twice. Only Add adds rows.
-// The zero Batch is empty and uses the service's limits; a batch may be reused after Reset.
+// Batch holds the rows of one BatchWriteRow request: at most 200 rows and 4 MB, with different ordering keys. Only Add
+// adds rows. The zero Batch is empty and uses the service's limits. A batch can be reused after Reset.
 type Batch struct {
 	Rows []Ref
 
-	MaxRows int // zero: MaxBatchRows
-	// MaxBytes limits the rows' accounted bytes and the request's body; zero means the service's limits.
+	MaxRows int // 0 means MaxBatchRows
+	// MaxBytes limits the rows' accounted bytes and the request's body; 0 means the service's limits.
 	MaxBytes int
-	// RowExtra is the bytes sent with each row besides its PlainBuffer bytes, Extra this row's; nil means none.
+	// RowExtra is the number of bytes sent with every row besides its PlainBuffer bytes, Extra that of a row; nil means 0.
 	RowExtra int
 	Extra    func(Ref) int
 
 	size int // accounted bytes
-	body int // bytes that travel, at most
+	body int // upper limit of the bytes sent
 }
 
-// Add adds the row and reports whether it fit; a row alone always fits. The caller ensures that no key comes twice.
+// Add adds the row if it fits, and reports whether it did. A first row always fits. The caller excludes duplicate keys.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.bodySize(r)
@@ -50,7 +50,7 @@ func (b *Batch) Replace(i int, r Ref) bool {
 	return true
 }
 
-// bodySize returns the most bytes that the row takes in a request's body.
+// bodySize returns the largest number of bytes that the row takes in a request's body.
 func (b *Batch) bodySize(r Ref) int {
 	n := r.Row().Bytes() + bodyBytesPerRow + b.RowExtra
 	if b.Extra != nil {
@@ -59,7 +59,7 @@ func (b *Batch) bodySize(r Ref) int {
 	return n
 }
 
-// Size is the accounted bytes of the batch's rows.
+// Size returns the accounted bytes of the batch's rows.
 func (b *Batch) Size() int { return b.size }
 
 // Reset empties the batch and keeps its memory.

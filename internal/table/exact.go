@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PrintsDouble reports whether a program prints the double f as the text: AppendDouble, Go, Python, Java's
-// Double.toString, or %.17g of C. Other texts (007, 10.50, 1e3) contain more than the number. f is the parsed text.
+// PrintsDouble reports whether text is how AppendDouble, Go, Python, Java's Double.toString or C's %.17g print the
+// double f. Other texts (007, 10.50, 1e3) may mean more than a number. f is the value of text.
 func PrintsDouble(text []byte, f float64) bool {
 	if n, _ := significant(make([]byte, 0, 40), text); len(n) > 17 || !KeepsDouble(text, f) {
 		return false
@@ -35,22 +35,22 @@ func PrintsDouble(text []byte, f float64) bool {
 		return point && (a < 1e-3 || a >= 1e7) && digits[0] != '+' && digits[0] != '0'
 	}
 	digits := exponent[1:]
-	signed := exponent[0] == '-' || exponent[0] == '+' && len(digits) > 1 // JSON of Go has one digit after a minus
+	signed := exponent[0] == '-' || exponent[0] == '+' && len(digits) > 1 // Go's JSON writes one digit after a minus
 	padded := len(digits) < 3 || digits[0] != '0'
 	return signed && padded && !zero && (a < 1e-4 || a >= 1e6) && (len(digits) > 1 || digits[0] != '0')
 }
 
-// KeepsDouble reports whether the double nearest to a decimal number keeps it: rounded to the number's own significant
-// digits it gives the same digits. 0.1 and 0.10000000000000001 (17 digits, as many programs print) are kept,
-// 0.1000000000000000055 and 12345678901234567891 have digits that no double gives back. f is the parsed text.
+// KeepsDouble reports whether f, the double nearest to a decimal number, preserves it: rounded to as many significant
+// digits, it has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many programs print), but
+// not for 0.1000000000000000055 and 12345678901234567891.
 func KeepsDouble(text []byte, f float64) bool {
 	var room [40]byte
 	digits, exponent := significant(room[:0], text)
 	if len(digits) <= 15 && (f == 0 || math.Abs(f) >= smallestNormal) {
-		return true // a double keeps any 15 digits
+		return true // a double preserves any 15 digits
 	}
 	if len(digits) > maxDigits {
-		return false // no double has as many
+		return false // no double has that many
 	}
 	var printed, back [40]byte
 	same, at := significant(printed[:0], strconv.AppendFloat(back[:0], f, 'e', len(digits)-1, 64))
@@ -62,10 +62,10 @@ const (
 	maxDigits      = 767 // of the exact decimal text of a double
 )
 
-// significant appends a decimal number's digits without outer zeros, and the first one's power of ten. Zero has none.
+// significant appends a number's digits without outer zeros, and returns the first one's power of ten. Zero has none.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
-	point, seen := -1, 0 // digits before the point, counted from the first significant one
+	point, seen := -1, 0 // digits before the point, and so far, from the first significant one on
 	for i, c := range text {
 		switch {
 		case c >= '0' && c <= '9':

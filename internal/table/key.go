@@ -9,12 +9,12 @@ import (
 	"hash/maphash"
 )
 
-// AppendKey appends one primary-key column to an ordering key. Keys built column by column compare bytewise as
-// Tablestore orders rows: integers numerically, strings and binary values by unsigned bytes with a proper prefix first.
-// Two rows have the same primary key exactly if their ordering keys are equal.
+// AppendKey appends one primary-key column to an ordering key. Ordering keys compare bytewise as Tablestore orders
+// rows: integers numerically, strings and binary values by unsigned bytes, a prefix first. Two rows have the same
+// primary key if and only if their ordering keys are equal.
 //
-// An integer is 8 bytes, big endian, sign flipped. A string or binary value has each 0x00 written as 0x00 0xff and ends
-// with 0x00 0x01, so no value is a prefix of another and the next column cannot shift the order.
+// An integer is 8 bytes, big endian, sign flipped. In a string or binary value, 0x00 becomes 0x00 0xff, and 0x00 0x01
+// ends it. So no value is a prefix of another, and the next column cannot affect the order.
 func AppendKey(dst []byte, v Value) []byte {
 	if v.Type == Integer {
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int)^(1<<63))
@@ -51,7 +51,7 @@ func FirstColumn(t Type, key []byte) int {
 
 var errCutKey = errors.New("decode ordering key: it ends within its first column")
 
-// DecodeKey returns the first column's value of an ordering key, and its length there. Bytes are a copy.
+// DecodeKey returns the value of an ordering key's first column, and its encoded length. The value's bytes are a copy.
 func DecodeKey(t Type, key []byte) (Value, int, error) {
 	if !t.KeyType() {
 		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)
@@ -76,7 +76,7 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 	return v, n, nil
 }
 
-// KeyRange is the ordering keys from Lower to Upper, exclusive, encoded by AppendKey. Nil means no bound.
+// KeyRange is the range of ordering keys from Lower up to Upper, exclusive. Nil means no bound.
 type KeyRange struct{ Lower, Upper []byte }
 
 // Within returns the intersection of two ranges, false if it is empty.
@@ -92,10 +92,10 @@ func (r KeyRange) Within(o KeyRange) (KeyRange, bool) {
 
 var hashSeed = maphash.MakeSeed()
 
-// HashKey hashes an ordering key. It differs between processes; two different keys may share a hash.
+// HashKey hashes an ordering key. Hashes differ between processes, and different keys may have the same hash.
 func HashKey(key []byte) uint64 { return maphash.Bytes(hashSeed, key) }
 
-// OrderingKey is AppendKey of all columns of a key, or of the first ones.
+// OrderingKey returns the ordering key of a primary key, or of its first columns.
 func OrderingKey(values []Value) (key []byte) {
 	for _, v := range values {
 		key = AppendKey(key, v)
@@ -104,12 +104,12 @@ func OrderingKey(values []Value) (key []byte) {
 }
 
 // In a load into several tables, ordering keys begin with the table's name and a zero byte, which names cannot contain.
-// So a table's keys stay together, and code that orders, queues and remembers keys need not know tables.
+// So each table's keys are contiguous, and code that orders, queues and remembers keys need not know about tables.
 
-// AppendTable begins the ordering key of a row of the table.
+// AppendTable appends the beginning of the ordering keys of a table's rows.
 func AppendTable(dst []byte, name string) []byte { return append(append(dst, name...), 0) }
 
-// AppendTableEnd appends the first key after all of the table.
+// AppendTableEnd appends the least ordering key after all keys of the table.
 func AppendTableEnd(dst []byte, name string) []byte { return append(append(dst, name...), 1) }
 
 // CutTable splits an ordering key into the table's name and the rest.
@@ -129,7 +129,7 @@ func Compare(a, b Value) int {
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
 
-// Head returns the first eight bytes as an integer in the same order, zeros for missing ones. Equal heads say nothing.
+// Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Equal heads prove nothing.
 func Head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

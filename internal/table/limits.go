@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// The service's limits; it refuses requests beyond them. Sizes are in its own accounting (names plus values, see
-// Value.Size), except MaxBodyBytes, the bytes sent. Source: the documentation and the SDKs' integration tests.
+// Limits beyond which the service refuses requests. Sizes are in its own accounting (names plus values, see
+// Value.Size), except for MaxBodyBytes. Sources: the documentation and the SDKs' integration tests.
 const (
-	MaxKeyColumns       = 4                // primary-key columns of a table
+	MaxKeyColumns       = 4                // columns of a primary key
 	MaxKeyBytes         = 1024             // one string or binary primary-key value
-	LargestValue        = 10 << 30         // bytes of a partition-key value's rows, by the vendor's advice
+	LargestValue        = 10 << 30         // bytes of the rows with one partition-key value, as the vendor advises
 	MaxValueBytes       = 2 << 20          // one string or binary attribute value
 	MaxColumns          = 1024             // attribute cells of one row in one write
 	MaxRowBytes         = 4 << 20          // one row in one write
@@ -20,13 +20,13 @@ const (
 	MaxBatchBytes       = 4 << 20          // rows of one BatchWriteRow request together
 	MaxBodyBytes        = 5 << 20          // HTTP body of one request
 	MaxNameBytes        = 255              // table and column names
-	MaxTimestamp        = 9223372036854775 // a cell's timestamp in milliseconds is below this
+	MaxTimestamp        = 9223372036854775 // cell timestamps in milliseconds are below this
 	CapacityUnitBytes   = 4096             // one write capacity unit
-	bodyBytesPerRow     = 32               // protobuf framing around one row of a BatchWriteRow request, at most
-	bodyBytesPerRequest = 512              // protobuf framing around the request, table name included, at most
+	bodyBytesPerRow     = 32               // maximum protobuf framing of one row of a BatchWriteRow request
+	bodyBytesPerRequest = 512              // maximum protobuf framing of the request, with the table name
 )
 
-// CheckTableName returns why the service would refuse the name, or nil.
+// CheckTableName returns an error if the service would refuse the table name.
 func CheckTableName(name string) error {
 	if name == "" || len(name) > MaxNameBytes {
 		return fmt.Errorf("table name %q: want 1 to %d bytes", name, MaxNameBytes)
@@ -37,11 +37,11 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// UnchangedColumn is the cell of a row that is written only if the stored row is unchanged: the column condition. It is
-// not written. A row without it is written only if its key is free. No table has such a column.
+// UnchangedColumn names a cell that is not written but holds the column condition: a row is written only if the stored
+// row is unchanged. A row without it is written only if its key is free. No table can have such a column.
 const UnchangedColumn = "#unchanged"
 
-// CheckColumnName returns why the service would refuse a column's name, or nil.
+// CheckColumnName returns an error if the service would refuse the column name.
 func CheckColumnName(name string) error {
 	switch {
 	case name == "":
@@ -56,7 +56,7 @@ func CheckColumnName(name string) error {
 	return nil
 }
 
-// PlainColumnName reports whether the name follows the documented rule, which SQL and secondary indexes need.
+// PlainColumnName reports whether a name follows the documented rule, as SQL and secondary indexes require.
 func PlainColumnName(name string) bool { return plainName(name) }
 
 func plainName(name string) bool {
@@ -70,13 +70,13 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// Limits of a time to live. The service documents a day as the least; with less, rows are gone before verification.
+// Limits of a time to live. The documented minimum is a day; with less, rows could expire before they are verified.
 const (
 	MinTimeToLive = 86_400 // seconds
 	MaxTimeToLive = math.MaxInt32
 )
 
-// CheckTimeToLive returns why data cannot have the time to live.
+// CheckTimeToLive returns an error if the service would refuse the time to live.
 func CheckTimeToLive(seconds int) error {
 	if seconds == -1 || seconds >= MinTimeToLive && seconds <= MaxTimeToLive {
 		return nil
@@ -84,7 +84,7 @@ func CheckTimeToLive(seconds int) error {
 	return fmt.Errorf("want -1 (never expires) or %d seconds (a day) to %d", MinTimeToLive, MaxTimeToLive)
 }
 
-// CheckKey returns why the service would refuse a table for its auto-increment columns, or nil.
+// CheckKey returns an error if the service would refuse the auto-increment columns of a primary key.
 func CheckKey(key []KeyColumn) error {
 	auto := ""
 	for i, k := range key {
@@ -101,7 +101,7 @@ func CheckKey(key []KeyColumn) error {
 	return nil
 }
 
-// CapacityUnits is the write capacity units of a row with size accounted bytes: one for each started 4 KiB.
+// CapacityUnits returns the cost of writing a row with size accounted bytes: one unit for every 4 KiB or part of it.
 func CapacityUnits(size int) int {
 	return max(1, (size+CapacityUnitBytes-1)/CapacityUnitBytes)
 }

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// MaxMarkBytes is the longest mark: a job's name of 12 characters, a run's of 15, two numbers of 13, a checksum of 7.
+// MaxMarkBytes is the longest mark: job (12 characters), run (15), two numbers (13 each), checksum (7) and separators.
 const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Marker makes the marks of one run. Loads of the same inputs into a table share Job, attempts of one share Run.
+// Marker makes the marks of one run. Loads of the same inputs into a table share Job; attempts of one load share Run.
 type Marker struct{ Job, Run string }
 
-// NewRun names a run that begins now. Names of later runs are higher, as text.
+// NewRun returns a name for a run that begins now. The names of later runs sort after it.
 func NewRun(now time.Time) string {
 	return fmt.Sprintf("%09s%.6s", strconv.FormatInt(now.UnixMilli(), 36), strings.ToLower(rand.Text()))
 }
 
-// Append appends the row's mark: text that names its job, run, source and record. It has a checksum of the row's bytes,
-// so a row is never mistaken for another that was at its place before the input changed.
+// Append appends the row's mark: text with its job, run, source and record, and a checksum of the row's bytes, so that
+// a row is not mistaken for an earlier one in the same place after the input has changed.
 func (m Marker) Append(dst []byte, r Ref) []byte {
 	dst = append(append(dst, m.Job...), '.')
 	dst = append(append(dst, m.Run...), '.')
@@ -32,15 +32,15 @@ func (m Marker) Append(dst []byte, r Ref) []byte {
 	return strconv.AppendUint(dst, uint64(crc32.Checksum(r.Body(), castagnoli)), 36)
 }
 
-// Marked is a mark's content.
+// Marked is the content of a mark.
 type Marked struct {
-	Job, Run string // Run is empty in marks of versions that did not write it
+	Job, Run string // Run is empty in marks by versions that did not write it
 	Source   int
 	Record   int64
 	Sum      uint32
 }
 
-// ParseMark reads a mark, false if the text is not one.
+// ParseMark parses a mark; ok is false if the text is not one.
 func ParseMark(text string) (m Marked, ok bool) {
 	parts := strings.Split(text, ".")
 	switch len(parts) {
@@ -59,7 +59,7 @@ func ParseMark(text string) (m Marked, ok bool) {
 	return m, err1 == nil && err2 == nil && err3 == nil && m.Job != ""
 }
 
-// SameRecord reports whether two marks are of the same record of the same job, of any runs.
+// SameRecord reports whether two marks are of the same record and job, whatever their runs.
 func (m Marked) SameRecord(o Marked) bool {
 	m.Run, o.Run = "", ""
 	return m == o

@@ -2,7 +2,7 @@ package table
 
 import "fmt"
 
-// Codes of rows that never reach the service; a row refused by the service has the service's code.
+// Codes for rows that tsimport rejects. A row that the service refused has the service's code.
 const (
 	CodeRagged         = "RaggedRecord"
 	CodeQuote          = "BadQuote"
@@ -18,30 +18,30 @@ const (
 	CodeRowTooLarge    = "RowTooLarge"
 	CodeRecordTooLong  = "RecordTooLong"
 	CodeNoCells        = "NoCells"
-	CodeColumnName     = "BadColumnName" // of a cell of a record that describes itself
-	CodeSameCell       = "DuplicateCell" // likewise
-	CodeNoValue        = "NoValue"       // in a column that --when compares
-	CodeSeam           = "SeamOfFiles"   // not a row's record: files were joined here
-	CodeFolder         = "FolderDiffers" // a value from the record's folder is not the record's own
-	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
+	CodeColumnName     = "BadColumnName" // a cell of a self-describing record
+	CodeSameCell       = "DuplicateCell" // two cells of a self-describing record
+	CodeNoValue        = "NoValue"       // no value in a column that --when compares
+	CodeSeam           = "SeamOfFiles"   // not a row: files were joined here
+	CodeFolder         = "FolderDiffers" // the record's folder and its own column have different values
+	CodeNoAnswer       = "NoAnswer"      // the row was sent, but the service never answered
 )
 
 // Location is a record's place in the input.
 type Location struct {
 	Source string // file name as given
-	Record int64  // 1-based, the header not counted
+	Record int64  // 1-based, not counting the header
 	Line   int64  // 1-based line where the record begins
 	Offset int64  // byte offset in the (decompressed) input
-	Key    string // of the record or the one before, readable; empty where places are not keys
+	Key    string // readable key of the record or the one before; empty for sources without keys
 }
 
 // Reason says why a row was refused.
 type Reason struct {
-	Column  string // table column, empty when the whole record is meant
+	Column  string // table column; empty for the whole record
 	Code    string
 	Message string
-	Value   string // start of the offending text
-	// MaybeApplied says that the row may be in the table all the same.
+	Value   string // beginning of the offending text
+	// MaybeApplied says that the row may nevertheless be in the table.
 	MaybeApplied bool
 }
 
@@ -56,7 +56,7 @@ func (r *Reason) Error() string {
 // MaxShownBytes limits the offending text in a Reason.
 const MaxShownBytes = 120
 
-// Show returns the start of a value for a message, cut at MaxShownBytes.
+// Show returns the beginning of a value for a message, at most MaxShownBytes.
 func Show(text []byte) string {
 	if len(text) > MaxShownBytes {
 		return string(text[:MaxShownBytes]) + "…"
@@ -64,7 +64,7 @@ func Show(text []byte) string {
 	return string(text)
 }
 
-// Reject is a row that will not be written: its place, the reason, and its original record.
+// Reject is a row that will not be written: its location, the reason, and its original record.
 type Reject struct {
 	Location Location
 	Reason   Reason

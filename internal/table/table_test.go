@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestKeysCompareAsTheServiceOrdersRows(t *testing.T) {
+func TestOrderingKeysSortLikeRows(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Map(rapid.Int64(), func(v int64) Value { return Value{Type: Integer, Int: v} }),
 		rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x7f, 0xfe, 0xff}), 0, 4),
@@ -43,7 +43,7 @@ func TestKeysCompareAsTheServiceOrdersRows(t *testing.T) {
 	})
 }
 
-func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
+func TestDoubleRoundTrip(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1.5: "1.5", 5: "5", -12.25: "-12.25", 1e20: "100000000000000000000", 1e21: "1e+21",
 		1e-7: "0.0000001", 1e-8: "1e-08", math.MaxFloat64: "1.7976931348623157e+308",
@@ -57,7 +57,7 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	})
 }
 
-// TestShortDecimalsAgreeWithStrconv tries decimals with few digits, and the doubles next to them.
+// TestShortDecimalsAgreeWithStrconv tests decimals with few digits, and the adjacent doubles.
 func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t,
@@ -81,7 +81,7 @@ func BenchmarkAppendDouble(b *testing.B) {
 	}
 }
 
-// rowOf appends a row with this size and number of PlainBuffer bytes to a block.
+// rowOf appends a row with the given accounted size and number of PlainBuffer bytes to a block.
 func rowOf(b *Block, size, bytes int) Ref {
 	start := len(b.Data)
 	b.Data = append(b.Data, "key"...)
@@ -91,7 +91,7 @@ func rowOf(b *Block, size, bytes int) Ref {
 	return Ref{Block: b, Index: int32(len(b.Rows) - 1)}
 }
 
-func TestABatchEndsAtTheServicesLimits(t *testing.T) {
+func TestBatchEndsAtServiceLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		size, body int // of each of two rows
@@ -111,7 +111,7 @@ func TestABatchEndsAtTheServicesLimits(t *testing.T) {
 	conformance.Equal(t, batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)), true, "a row alone does not fit")
 }
 
-func TestNamesFollowTheServicesRules(t *testing.T) {
+func TestNameRules(t *testing.T) {
 	long := string(bytes.Repeat([]byte{'a'}, 255))
 	for name, ok := range map[string]bool{"a": true, "_9": true, "9a": false, "": false, "a-b": false, long: true, long +
 		"a": false, "表": false} {
@@ -123,7 +123,7 @@ func TestNamesFollowTheServicesRules(t *testing.T) {
 	}
 }
 
-// packedBlock is a block of rows with keys, bodies and records of all lengths.
+// packedBlock draws a block of rows with keys, bodies and records of all lengths.
 func packedBlock(t *rapid.T) *Block {
 	b := &Block{Split: &Split{Source: "a.csv", Offset: 100, FirstRecord: 7, FirstLine: 9}}
 	for i := range rapid.IntRange(0, 20).Draw(t, "rows") {
@@ -146,7 +146,7 @@ func sameRow(t *rapid.T, got, want Ref) {
 		"row %d came out as another: %+v, want %+v", want.Index, *got.Row(), *want.Row())
 }
 
-func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
+func TestRowsSurviveCopyingAndPacking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := packedBlock(t)
 		var some []int32
@@ -169,7 +169,7 @@ func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 	})
 }
 
-func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
+func TestDamagedPackedBlockIsAnError(t *testing.T) {
 	var b Block
 	b.Data = append(b.Data, "keybody"...)
 	b.Append(0, 3, 10, Span{}, []byte("record"))
@@ -192,7 +192,7 @@ func TestRejectHasLocation(t *testing.T) {
 	conformance.True(t, got.Location == want && string(got.Raw) == "a,b,c\n" && got.Reason.Code == CodeType, "%+v", got)
 }
 
-// keyValue draws values that are hard to encode: the extreme integers, zeros and ones in bytes, prefixes.
+// keyValue draws values that are hard to encode: extreme integers, bytes 0 and 1, and prefixes.
 var keyValue = rapid.OneOf(
 	rapid.Map(rapid.Int64(), func(v int64) Value { return Value{Type: Integer, Int: v} }),
 	rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xfe, 0xff}), 0, 6), func(b []byte) Value {
@@ -201,7 +201,7 @@ var keyValue = rapid.OneOf(
 	rapid.Map(rapid.StringN(0, 5, -1), func(s string) Value { return Value{Type: String, Bytes: []byte(s)} }),
 )
 
-func TestTheFirstColumnOfAKeySurvivesTheRoundTrip(t *testing.T) {
+func TestFirstKeyColumnRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := keyValue.Draw(t, "first")
 		key := AppendKey(nil, v)
@@ -216,7 +216,7 @@ func TestTheFirstColumnOfAKeySurvivesTheRoundTrip(t *testing.T) {
 	})
 }
 
-func TestACutKeyIsRefused(t *testing.T) {
+func TestTruncatedKeyIsRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := keyValue.Draw(t, "value")
 		key := AppendKey(nil, v)
@@ -278,13 +278,13 @@ func TestLocalTimeIsAnInstantOrNone(t *testing.T) {
 	}
 }
 
-func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
+func TestLocalTimeFindsEveryInstant(t *testing.T) {
 	for _, name := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Shanghai",
 		"Pacific/Apia", "Africa/Casablanca"} {
 		zone := conformance.Try(time.LoadLocation(name)).Must(t)
 		found := map[int64]time.Time{}
 		for at := time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2025; at = at.Add(30 * time.Minute) {
-			switch at.Year() { // turns in Shanghai, a day that Apia left out, today's turns
+			switch at.Year() { // clock changes in Shanghai, a day that Apia skipped, and present clock changes
 			case 1992:
 				at = at.AddDate(2011-1992, 0, 0)
 			case 2012:

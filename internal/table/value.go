@@ -17,7 +17,7 @@ const (
 	Boolean
 	String
 	Binary
-	// Any is the type of a column whose values keep their types in the file.
+	// Any is the type of a column whose values keep their types from the file.
 	Any
 )
 
@@ -48,19 +48,19 @@ func (t *Type) UnmarshalText(name []byte) (err error) {
 	return err
 }
 
-// KeyType reports whether a primary-key column can have the type.
+// KeyType reports whether a primary-key column may have the type.
 func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary }
 
-// Value is one typed cell value. Bytes of a String or Binary are a view; copy them to keep the value.
+// Value is a typed cell value. Bytes are a view; copy them to keep the value.
 type Value struct {
 	Type   Type
-	Absent bool    // Null: the record does not have the column, so an update never deletes it
+	Absent bool    // of Null: the record lacks the column, so an update does not delete it
 	Int    int64   // Integer; Boolean as 0 or 1
 	Double float64 // Double
 	Bytes  []byte  // String (UTF-8) or Binary
 }
 
-// Size is the value's bytes as the service counts: integer and double 8, boolean 1, string and binary their length.
+// Size returns the value's accounted bytes: 8 for integer and double, 1 for boolean, the length of string and binary.
 func (v Value) Size() int {
 	switch v.Type {
 	case Integer, Double:
@@ -73,8 +73,8 @@ func (v Value) Size() int {
 	return 0
 }
 
-// AppendDouble appends the canonical text of a double: the shortest decimal digits that parse back to the same value,
-// without an exponent from 1e-7 up to 1e21. Export prints it and type inference compares with it.
+// AppendDouble appends the canonical text of a double: the shortest decimal that parses to the same value, without an
+// exponent from 1e-7 up to 1e21. Exports print it, and type inference compares with it.
 func AppendDouble(dst []byte, v float64) []byte {
 	if text, ok := appendShortDecimal(dst, v); ok {
 		return text
@@ -86,13 +86,13 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, 64)
 }
 
-// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, in about 0.6
-// of the time. No two decimal numbers of 15 digits are the same double, so one equal to v is the shortest; and as 1,000
-// and integers up to 10^15 are exact doubles, v is such a number exactly if dividing gives it back.
+// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, in about 60 %
+// of the time. No two decimals of 15 digits are the same double, so a decimal equal to v is the shortest. As 1,000 and
+// integers up to 10^15 are exact doubles, v is such a number if and only if the division returns v.
 func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 	const most = 1e15
 	sign, a := v < 0, math.Abs(v)
-	if !(a > 0 && a < most) { // without 0, which may be negative, and NaN
+	if !(a > 0 && a < most) { // excludes 0, which may be negative, and NaN
 		return dst, false
 	}
 	power := 1.0
@@ -102,7 +102,7 @@ func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 		if n >= most {
 			return dst, false
 		}
-		if math.Abs(near-n) > near*0x1p-51 || n/power != a { // the first says no in most cases, without a division
+		if math.Abs(near-n) > near*0x1p-51 || n/power != a { // the first condition mostly fails and saves a division
 			power *= 10
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Heat counts over time and partitions. A partition is named by its start, so the part of it that begins there keeps
-// its counts when it splits. It is not safe for concurrent use.
+// Heat counts by time and partition. A partition is identified by its lower bound, so when it splits, its lower part
+// keeps its counts. It is not safe for concurrent use.
 type Heat struct {
 	line  *Line[[]int64]
 	slots map[string]int
@@ -15,7 +15,7 @@ type Heat struct {
 	shown []string
 }
 
-// NewHeat makes a heat map of at most that many intervals, the first of them every long.
+// NewHeat makes a heat map of at most most intervals, which are at first every long.
 func NewHeat(every time.Duration, most int) *Heat {
 	return &Heat{slots: map[string]int{}, line: New(every, most, func(into *[]int64, later []int64) {
 		if len(*into) < len(later) {
@@ -27,7 +27,7 @@ func NewHeat(every time.Duration, most int) *Heat {
 	})}
 }
 
-// Slot returns Add's number of the partition that begins at lower (sorted like keys; "" is the first), shown as shown.
+// Slot returns the slot of the partition that begins at lower, which sorts like keys; Map shows it as shown.
 func (h *Heat) Slot(lower, shown string) int {
 	slot, known := h.slots[lower]
 	if !known {
@@ -47,10 +47,10 @@ func (h *Heat) Add(since time.Duration, slot int, n int64) {
 	(*p)[slot] += n
 }
 
-// Map is a Heat's counts.
+// Map holds the counts of a Heat.
 type Map struct {
 	Every      time.Duration
-	Partitions []string  // their shown lower bounds, in key order
+	Partitions []string  // their lower bounds as shown, in key order
 	Counts     [][]int64 // by interval and partition
 }
 

@@ -2,7 +2,7 @@ package timeline
 
 import "time"
 
-// Line is a row of points, one for each interval since the start. It is not safe for concurrent use.
+// Line is a series of points, one for each interval since the start. It is not safe for concurrent use.
 type Line[T any] struct {
 	every  time.Duration
 	most   int
@@ -10,12 +10,12 @@ type Line[T any] struct {
 	points []T
 }
 
-// New makes a line whose first interval is every, with at most that many points (even, at least 2), joined by merge.
+// New makes a line with the initial interval every and at most most points (even, at least 2), joined by merge.
 func New[T any](every time.Duration, most int, merge func(into *T, later T)) *Line[T] {
 	return &Line[T]{every: max(every, 1), most: max(2, most&^1), merge: merge}
 }
 
-// At returns a moment's point, given the time since the start. The pointer is valid until the next call.
+// At returns the point at a time since the start. The pointer is valid until the next call.
 func (l *Line[T]) At(since time.Duration) *T {
 	i := int64(max(since, 0) / l.every)
 	for i >= int64(l.most) {
@@ -29,10 +29,10 @@ func (l *Line[T]) At(since time.Duration) *T {
 	return &l.points[i]
 }
 
-// Every is the current interval.
+// Every returns the current interval.
 func (l *Line[T]) Every() time.Duration { return l.every }
 
-// Points are the points so far; do not change them.
+// Points returns the points so far; do not change them.
 func (l *Line[T]) Points() []T { return l.points }
 
 func (l *Line[T]) halve() {
@@ -44,7 +44,7 @@ func (l *Line[T]) halve() {
 		}
 		l.points[i] = p
 	}
-	clear(l.points[half:]) // their points are merged elsewhere
+	clear(l.points[half:]) // their points have been merged into the first half
 	l.points = l.points[:half]
 	l.every *= 2
 }

@@ -10,7 +10,7 @@ import (
 
 func add(into *int64, later int64) { *into += later }
 
-func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
+func TestDoublingIntervalLosesNothing(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 9, 16, 17, 1000} {
 		l := New(time.Second, 8, add)
 		for i := range n {

@@ -1,2 +1,2 @@
-// Package words formats what programs tell users: Grouped writes numbers, and a Say takes lines, each of a kind.
+// Package words formats messages to users. Grouped and Bytes write numbers; a Say receives lines, each of a Kind.
 package words

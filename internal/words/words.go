@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Grouped writes a number with a comma between thousands.
+// Grouped formats a number with commas between thousands.
 func Grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -14,7 +14,7 @@ func Grouped(n int64) string {
 	return text
 }
 
-// Bytes writes a number of bytes in the unit that suits it.
+// Bytes formats a number of bytes in a suitable unit.
 func Bytes(n int64) string {
 	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
 		if size := int64(1) << (40 - 10*i); n >= size {
@@ -24,16 +24,16 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Say tells the user a line; nil tells nobody. The caller sets its kind, the maker shows it as text, log event or plan.
+// Say tells the user a line of a kind, as text, as a log event or in a plan. A nil Say drops it.
 type Say func(kind Kind, line string)
 
-// Kind is a line's kind, with which its text begins.
+// Kind is the kind of a line, which begins its text.
 type Kind string
 
 const (
 	Plain   Kind = ""
-	Note    Kind = "note: "    // also of a plan
-	Warning Kind = "warning: " // likewise
+	Note    Kind = "note: "    // also in a plan
+	Warning Kind = "warning: " // also in a plan
 )
 
 // Line reports an event.
@@ -42,7 +42,7 @@ func (s Say) Line(format string, a ...any) { s.of(Plain, format, a...) }
 // Note reports a fact that the user may not know.
 func (s Say) Note(format string, a ...any) { s.of(Note, format, a...) }
 
-// Warn reports a possible fault.
+// Warn reports a possible problem.
 func (s Say) Warn(format string, a ...any) { s.of(Warning, format, a...) }
 
 func (s Say) of(kind Kind, format string, a ...any) {

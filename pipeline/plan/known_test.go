@@ -619,7 +619,7 @@ func TestInvalidExpressionsAreRefusedBeforeFirstRow(t *testing.T) {
 	for _, tt := range []struct{ pk, set, want string }{
 		{"k=pad(crad, 4)", "", "--pk k: expression \"pad(crad, 4)\": unknown column \"crad\"; did you mean card?"},
 		{"k=pad(card, 4) + card", "", "text(card)"},
-		{"k:integer=pad(card, 4)", "", "column k is to be integer"},
+		{"k:integer=pad(card, 4)", "", "column k has type integer"},
 		{"k=card / 2", "", "a primary-key column cannot be double"},
 		{"k=random()", "", "salt(n)"},
 		{"card", "up=upper(card)", "--set up: expression"},

@@ -157,7 +157,7 @@ var waysToEnd = []wayToEnd{
 			{"run good.yaml --fresh --timeout 50ms", ""},
 			{planned + "work --job-dir job-N --timeout 50ms", ""}, {aged + " --timeout 50ms", ""},
 		}},
-	// e2e: TestAKilledLoadLosesNoAcknowledgedRow
+	// e2e: TestKilledLoadLosesNoAcknowledgedRow
 	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed},
 }
 

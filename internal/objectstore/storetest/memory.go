@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// Memory is a store of objects as seen by one of the processes that share it. It keeps a store's promises.
+// Memory is an object store as seen by one of the processes that share it. It fulfils the contract of jobdir.Store.
 type Memory struct {
 	*Shared
 	process string
 }
 
-// Shared is the processes' common state.
+// Shared is the state common to all processes.
 type Shared struct {
-	// Objects are by name; a test that changes them lets nothing else run meanwhile.
+	// Objects maps names to contents. A test may change it while nothing else runs.
 	Objects map[string]string
-	// Late is how long an object is listed only to the process that put it, as in a shared folder with caching machines.
+	// Late is how long only the process that put an object sees it listed, as in a shared folder with client caches.
 	Late time.Duration
 
 	mu     sync.Mutex
 	exists error
-	since  map[string]time.Time // when each object was put
+	since  map[string]time.Time // when each object was first put
 	by     map[string]string    // writers by object
 }
 
-// NewMemory has no objects. exists is the error of PutAbsent for an existing one.
+// NewMemory returns an empty store. exists is PutAbsent's error for an existing object.
 func NewMemory(exists error) *Memory {
 	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{},
 		by: map[string]string{}}}
 }
 
-// As is the same store as seen by another process.
+// As returns the same store as seen by another process.
 func (m *Memory) As(process string) *Memory { return &Memory{m.Shared, process} }
 
 func (m *Memory) String() string { return "memory" }
@@ -85,7 +85,7 @@ func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {
 	return []byte(body), nil
 }
 
-// GetRange gets bytes, which must exist.
+// GetRange returns n bytes from an offset, all of which must exist.
 func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
 	body, err := m.Get(ctx, name)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// Server holds the objects of one bucket. Change its fields in Change.
+// Server serves the objects of one bucket. Call Change to change its fields.
 type Server struct {
 	Bucket   string
 	PageSize int // of listings
-	// Unconditional makes it ignore conditions of puts, as OSS does for buckets with versioning.
+	// Unconditional makes the server ignore conditions of puts, as OSS does in buckets with versioning.
 	Unconditional bool
 	ReadOnly      bool
 	Full          bool
-	// Fault may answer a request itself. number counts requests from 0.
+	// Fault may answer a request in the server's place. number counts requests from 0.
 	Fault func(number int, w http.ResponseWriter, r *http.Request) (handled bool)
-	// After is called when a request has been carried out, before the answer: a fault there loses the answer.
+	// After is called after a request is carried out and before it is answered; a failure there loses the answer.
 	After func(number int, r *http.Request)
 
 	mu       sync.Mutex
@@ -48,7 +48,7 @@ type Testing interface {
 	Cleanup(f func())
 }
 
-// New starts a server, and sets the environment so that S3 is there, with a key.
+// New starts a server, and sets the environment so that S3 clients reach it with an access key.
 func New(t Testing, bucket string) *Server {
 	t.Helper()
 	s := &Server{Bucket: bucket, PageSize: 1000, objects: map[string]object{}}
@@ -65,7 +65,7 @@ func New(t Testing, bucket string) *Server {
 	return s
 }
 
-// Change changes fields. Requests that began before may see the old ones.
+// Change calls change to change fields. Requests that are already running may see the old values.
 func (s *Server) Change(change func(s *Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Refuse answers with an error.
+// Refuse answers a request with an error.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)

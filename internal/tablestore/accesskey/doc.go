@@ -1,3 +1,3 @@
-// Package accesskey finds the access keys of an Alibaba Cloud account: in the environment, or from the provider chain
-// of the official library. It returns a provider that is asked for every request: keys may rotate. None is shown.
+// Package accesskey finds the access keys of an Alibaba Cloud account in the environment or by the official library's
+// provider chain. It returns a provider to be asked for every request, because keys rotate. It shows no keys.
 package accesskey

@@ -19,9 +19,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official
-// credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain, which may take a
-// while, and with the reason if it fails. A key server is tried for Patience; then the error is a *DownError.
+// Find looks where the SDKs look: in two families of environment variables, then in the provider chain of the official
+// credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain, which may be slow,
+// and with its error if it fails. A key server is tried for client.Patience; then the error is a *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
@@ -43,7 +43,7 @@ func Find(ctx context.Context, note func(text string)) (common.CredentialsProvid
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
 }
 
-// newChain makes a chain and asks it for keys. A failed chain asks only its last provider, so it is not asked again.
+// newChain makes a chain and asks it for keys. A chain that failed only asks its last provider, so make a new one.
 func newChain() (credentials.Credential, error) {
 	chain, err := credentials.NewCredential(nil)
 	if err == nil {
@@ -52,7 +52,7 @@ func newChain() (credentials.Credential, error) {
 	return chain, err
 }
 
-// DownError is the failure of the key server.
+// DownError says that the key server gave no keys.
 type DownError struct{ name, why string }
 
 func (d *DownError) Error() string {
@@ -60,7 +60,7 @@ func (d *DownError) Error() string {
 		"TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
 }
 
-// server returns the variable that names a key server, and a function to ask it; nil without one.
+// server returns the environment variable that names a key server, and a function to ask it; nil if there is none.
 func server() (name string, ask func() error) {
 	set := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return os.Getenv("ALIBABA_CLOUD_"+n) == "" })
@@ -108,7 +108,7 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 	}
 }
 
-// withoutSecrets is an error in one line: an answer that it quotes may hold keys, and an address a token.
+// withoutSecrets returns an error's text on one line, without quoted answers and the query of the server's address.
 func withoutSecrets(err error) string {
 	text, _, _ := strings.Cut(client.OneLine(err.Error()), "{")
 	if uri, query, ok := strings.Cut(os.Getenv("ALIBABA_CLOUD_CREDENTIALS_URI"), "?"); ok {
@@ -117,7 +117,7 @@ func withoutSecrets(err error) string {
 	return strings.TrimRight(text, " :,")
 }
 
-// Profile finds the keys of a profile of the vendor's command line, in its own file.
+// Profile finds the keys of a profile in the configuration file of the vendor's command line.
 func Profile(name string) (common.CredentialsProvider, error) {
 	chain := func() (credentials.Credential, error) {
 		provider, err := providers.NewCLIProfileCredentialsProviderBuilder().WithProfileName(name).Build()
@@ -136,7 +136,7 @@ func Profile(name string) (common.CredentialsProvider, error) {
 	return newChainProvider(first, chain), nil
 }
 
-// InEnvironment looks in the environment's two families of names. It returns nil if none is set.
+// InEnvironment looks in both families of environment variables. It returns nil if none is set.
 func InEnvironment() (common.CredentialsProvider, error) {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		if p, err := Environment(family, ""); p != nil || err != nil {
@@ -146,7 +146,7 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks only in environment variables: FAMILY_ACCESS_KEY_ID and so on, with a suffix, or returns nil.
+// Environment looks in one family of variables, FAMILY_ACCESS_KEY_ID and so on plus suffix, or returns nil.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -168,13 +168,13 @@ func tell(to func(string), text string) {
 	}
 }
 
-// chainProvider asks the official chain for every request: its keys may rotate.
+// chainProvider gets keys, which may rotate, from the official chain.
 type chainProvider struct {
-	again     func() (credentials.Credential, error) // makes the chain again
+	again     func() (credentials.Credential, error) // makes a new chain
 	chain     atomic.Pointer[credentials.Credential]
 	last      atomic.Pointer[common.DefaultCredentials]
-	refreshed atomic.Int64 // when, in nanoseconds since 1970
-	asked     atomic.Int64 // likewise: the chain
+	refreshed atomic.Int64 // time of the last Refresh in nanoseconds since 1970
+	asked     atomic.Int64 // time when the chain was last asked, likewise
 	asking    sync.Mutex
 }
 
@@ -184,10 +184,10 @@ func newChainProvider(chain credentials.Credential, again func() (credentials.Cr
 	return p
 }
 
-// refreshEvery is the least time between two new chains.
+// refreshEvery is the shortest time between two new chains.
 const refreshEvery = 10 * time.Second
 
-// Refresh makes a new chain: the current one keeps its keys, which the service has refused, until they expire.
+// Refresh makes a new chain, because the current one caches its keys, which the service refused, until they expire.
 func (p *chainProvider) Refresh() {
 	last, now := p.refreshed.Load(), time.Now().UnixNano()
 	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
@@ -199,10 +199,10 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked: it renews tokens with under three minutes left.
+// keptFor is how long keys are used before the chain is asked again. It renews tokens that expire within three minutes.
 const keptFor = 5 * time.Second
 
-// GetCredentials returns the last keys if the chain fails. If they have expired, the service's refusal tells the user.
+// GetCredentials returns the chain's keys, or the last ones if it fails. If these have expired, the service refuses.
 func (p *chainProvider) GetCredentials() common.Credentials {
 	if last := p.last.Load(); last != nil {
 		if time.Now().UnixNano()-p.asked.Load() < int64(keptFor) || !p.asking.TryLock() {

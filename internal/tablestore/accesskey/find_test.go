@@ -17,13 +17,13 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// givesKeys answers as a key server whose tokens are valid for this long.
+// givesKeys answers like a key server, with a token that is valid for last.
 func givesKeys(w http.ResponseWriter, last time.Duration) {
 	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`,
 		time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
 }
 
-// onlyServer sets the environment so that it names only a key server.
+// onlyServer sets the environment so that only a key server can give keys.
 func onlyServer(t *testing.T, url string) {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -35,7 +35,7 @@ func onlyServer(t *testing.T, url string) {
 	t.Setenv("ALIBABA_CLOUD_CREDENTIALS_URI", url)
 }
 
-func TestDownKeyServerIsWaitedFor(t *testing.T) {
+func TestFindWaitsForKeyServer(t *testing.T) {
 	asked := 0
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked < 4 {

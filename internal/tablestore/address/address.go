@@ -9,12 +9,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Scheme begins an address.
+// Scheme is the beginning of every address.
 const Scheme = "ots://"
 
-// Address is a table of an instance.
+// Address identifies a table of an instance.
 type Address struct {
-	Profile  string // with its endpoint and access keys; "" is the default
+	Profile  string // names endpoint and access keys; "" is the default profile
 	Instance string
 	Table    string
 }
@@ -28,7 +28,7 @@ func (a Address) String() string {
 	return Scheme + at + a.Instance + "/" + a.Table
 }
 
-// Is reports whether an argument looks like an address.
+// Is reports whether text looks like an address.
 func Is(text string) bool {
 	return len(text) >= len(Scheme) && strings.EqualFold(text[:len(Scheme)], Scheme)
 }
@@ -38,7 +38,7 @@ var (
 	instances = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 )
 
-// Parse reads an address. Its error does not repeat possible secrets.
+// Parse parses an address. Its error does not repeat possible secrets.
 func Parse(text string) (a Address, err error) {
 	const want = Scheme + "INSTANCE/TABLE or " + Scheme + "PROFILE@INSTANCE/TABLE"
 	if !Is(text) {
@@ -63,7 +63,7 @@ func Parse(text string) (a Address, err error) {
 	return a, nil
 }
 
-// Variable returns a profile's environment variable, such as TABLESTORE_ENDPOINT_OLD for profile old.
+// Variable returns the name of a profile's environment variable, such as TABLESTORE_ENDPOINT_OLD for profile old.
 func Variable(name, profile string) string {
 	if profile == "" {
 		return name
@@ -71,8 +71,8 @@ func Variable(name, profile string) string {
 	return name + "_" + strings.ToUpper(profile)
 }
 
-// EndpointOf is an instance's endpoint, given that of another instance in the same region: an endpoint of the service
-// begins with its instance's name. Any other endpoint serves all instances.
+// EndpointOf returns an instance's endpoint, given that of another instance in the same region. The service's endpoints
+// begin with the instance's name; any other endpoint serves all instances.
 func EndpointOf(instance, endpoint, of string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || of == "" {

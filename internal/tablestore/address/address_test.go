@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestAnAddressIsReadAndShown(t *testing.T) {
+func TestAddressRoundTrip(t *testing.T) {
 	for text, want := range map[string]Address{
 		"ots://shop/orders":        {"", "shop", "orders"},
 		"ots://old@shop-2/orders":  {"old", "shop-2", "orders"},
@@ -29,12 +29,12 @@ func TestOtherArgumentsAreRefusedWithoutShowingSecrets(t *testing.T) {
 	conformance.True(t, !Is("orders") && !Is("ots"), "a name is an address")
 }
 
-func TestAProfileHasVariablesOfItsOwn(t *testing.T) {
+func TestProfileHasItsOwnVariables(t *testing.T) {
 	conformance.Equal(t, Variable("TABLESTORE_ENDPOINT", "old_eu"), "TABLESTORE_ENDPOINT_OLD_EU", "variable")
 	conformance.Equal(t, Variable("TABLESTORE_ENDPOINT", ""), "TABLESTORE_ENDPOINT", "variable")
 }
 
-func TestTheEndpointOfAnotherInstanceOfTheRegion(t *testing.T) {
+func TestEndpointOfOtherInstance(t *testing.T) {
 	const shop = "https://shop.cn-hangzhou.ots.aliyuncs.com"
 	for _, tt := range []struct{ instance, endpoint, of, want string }{
 		{"stock", shop, "shop", "https://stock.cn-hangzhou.ots.aliyuncs.com"},

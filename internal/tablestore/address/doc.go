@@ -1,3 +1,3 @@
-// Package address reads a table's name as an argument: ots://[PROFILE@]INSTANCE/TABLE. Parse reads it; Variable names a
-// profile's environment variables. The package asks neither the environment nor a service.
+// Package address parses a table's address in an argument, ots://[PROFILE@]INSTANCE/TABLE, and names the environment
+// variables of a profile. It reads no environment variables and sends no requests.
 package address

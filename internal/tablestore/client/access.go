@@ -10,21 +10,21 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// access knows which operations the service has allowed our keys. It is safe for concurrent use.
+// access records which operations the service has allowed with our keys. It is safe for concurrent use.
 type access struct {
 	credentials common.CredentialsProvider
 	patience    time.Duration // 0 makes every refusal final
 
 	mu      sync.Mutex
 	allowed map[string]bool      // by path
-	refused map[string]time.Time // since when, by path
+	refused map[string]time.Time // time of the first refusal, by path
 }
 
-// Refresher is a credentials provider that can be told that its keys were refused.
+// Refresher is a credentials provider that gets new keys when told that its keys were refused.
 type Refresher interface{ Refresh() }
 
-// seen notes an answer's error, nil for success, and returns the error to act on. A refusal of keys that were accepted
-// before is temporary for a while; it comes before anything is applied.
+// seen records an answer's error, nil for success, and returns the error to act on. A refusal of keys that were
+// accepted before counts as temporary for a while. Refused requests are never applied.
 func (a *access) seen(path string, err error) error {
 	var ots *tablestore.OtsError
 	refused := errors.As(err, &ots) && ots.Code == authFailed
@@ -56,7 +56,7 @@ func (a *access) seen(path string, err error) error {
 	return &keysRefused{ots}
 }
 
-// unsigned notes an answer without a signature: a refusal of the keys means that there may be newer ones.
+// unsigned records an answer without a signature. If it refuses the keys, there may be newer ones.
 func (a *access) unsigned(err error) {
 	if u := new(unsigned); errors.As(err, &u) && u.keys {
 		a.refresh()
@@ -69,15 +69,15 @@ func (a *access) refresh() {
 	}
 }
 
-// authFailed is the code of a refusal of the keys.
+// authFailed is the service's code for refused keys.
 const authFailed = "OTSAuthFailed"
 
-// lasts reports whether the refusal is about the network or an access policy, not the keys.
+// lasts reports whether a refusal is due to the network or an access policy, and therefore permanent.
 func lasts(message string) bool {
 	return strings.Contains(message, boundVPC) || strings.Contains(message, "ACL polic")
 }
 
-// keysRefused is the error of a request whose keys were refused after they had been accepted.
+// keysRefused is the error of a request whose keys were refused, although they had been accepted before.
 type keysRefused struct{ cause *tablestore.OtsError }
 
 func (k *keysRefused) Error() string { return k.cause.Error() }

@@ -16,7 +16,7 @@ var ErrTooFrequent = errors.New("its reserved throughput was changed too recentl
 
 const tooFrequentChange = "OTSTooFrequentReservedThroughputAdjustment"
 
-// SetOptions changes a table's time to live in seconds (-1: forever) and versions of a cell. It may return ErrNoTable.
+// SetOptions changes a table's time to live in seconds (-1: forever) and versions per cell. It may return ErrNoTable.
 func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive,
 		MaxVersion: maxVersions}}
@@ -26,8 +26,8 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	}))
 }
 
-// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent, not
-// retried; so may be the retry of a change with a lost answer: then the table's units tell.
+// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is not retried and
+// returns ErrTooFrequent. So may a retry after a lost answer; the table's units then show whether it was made.
 func (a *Admin) Reserve(name string, read, write int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name,
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
@@ -45,21 +45,21 @@ func (a *Admin) Reserve(name string, read, write int) error {
 	return a.wrap("change", name, err)
 }
 
-// ThroughputInterval is the service's least time between two changes of a table's reserved throughput.
+// ThroughputInterval is the shortest time that the service allows between two changes of a table's reserved throughput.
 const ThroughputInterval = 2 * time.Minute
 
-// MaxReserved is the most capacity units of reading, or of writing, that a table may reserve.
+// MaxReserved is the largest number of capacity units that a table may reserve for reading, or for writing.
 const MaxReserved = 100_000
 
-// Change is a change of a table; nil fields stay.
+// Change is a change of a table. Nil fields are left unchanged.
 type Change struct {
 	ReservedRead, ReservedWrite *int // capacity units
-	TimeToLive, MaxVersions     *int // seconds, -1 is forever
+	TimeToLive, MaxVersions     *int // time to live in seconds, -1 means forever
 	MaxDeviation                *int64
 	AllowUpdate                 *bool
 }
 
-// Reserves reports whether reserved throughput changes.
+// Reserves reports whether the reserved throughput changes.
 func (c *Change) Reserves() bool { return c.ReservedRead != nil || c.ReservedWrite != nil }
 
 // Options reports whether anything else changes.
@@ -67,9 +67,9 @@ func (c *Change) Options() bool {
 	return c.TimeToLive != nil || c.MaxVersions != nil || c.MaxDeviation != nil || c.AllowUpdate != nil
 }
 
-// Update changes a table in one request that names nothing else, so a concurrent change by somebody else stays.
-// Throughput that was changed too recently is ErrTooFrequent, and nothing is changed then. If the answer to a change
-// was lost, its retry may get that too: Update checks whether the change was made. Connection must be set.
+// Update changes a table in one request that leaves other settings alone, including concurrent changes to them. If
+// throughput was changed too recently, it changes nothing and returns ErrTooFrequent. A retry after a lost answer may
+// be refused for this reason, too; then Update checks whether the change was made. Connection must be set.
 func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
 		return errors.New("change a table: there is no connection for it")
@@ -96,7 +96,7 @@ func (a *Admin) Update(name string, c Change) error {
 	return fmt.Errorf("change table %s: %w", name, ErrTooFrequent)
 }
 
-// madeOf reports whether a table already has the change.
+// madeOf reports whether a table already has the new settings.
 func (c *Change) madeOf(t *Table) bool {
 	same := func(want *int, is int) bool { return want == nil || *want == is }
 	return same(c.ReservedRead, t.ReservedRead) && same(c.ReservedWrite, t.ReservedWrite) &&
@@ -105,7 +105,7 @@ func (c *Change) madeOf(t *Table) bool {
 		(c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
 }
 
-// throughput is the change of the throughput, or nil. The SDK's client names all options, or sends 0 for them.
+// throughput returns the throughput to change, or nil. The SDK's client cannot leave one unit out.
 func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 	if !c.Reserves() {
 		return nil
@@ -114,7 +114,7 @@ func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 		Write: short(c.ReservedWrite)}}
 }
 
-// options is the change of the options, or nil.
+// options returns the table options to change, or nil.
 func (c *Change) options() *otsprotocol.TableOptions {
 	if !c.Options() {
 		return nil
@@ -123,7 +123,7 @@ func (c *Change) options() *otsprotocol.TableOptions {
 		DeviationCellVersionInSec: c.MaxDeviation, AllowUpdate: c.AllowUpdate}
 }
 
-// short is a number in the protocol's type.
+// short converts a number to the protocol's type; nil remains nil.
 func short(n *int) *int32 {
 	if n == nil {
 		return nil
@@ -131,8 +131,8 @@ func short(n *int) *int32 {
 	return new(int32(*n))
 }
 
-// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock. The service
-// states whole seconds: the last change may be a second later; a clock ahead of ours does not extend the wait.
+// Changeable returns when a table's reserved throughput may be changed again, once per interval. The service reports
+// the last change in whole seconds, so it may be a second later. A service ahead of now does not extend the wait.
 func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
 	last, err := a.Adjusted(name)
 	if err != nil || last.IsZero() {
@@ -145,10 +145,10 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits consecutive refusals of a throughput change as too early: beyond it, others keep changing it.
+// MaxPostponed limits consecutive refusals of a throughput change as too early. After more, others must be changing it.
 const MaxPostponed = 10
 
-// Postponed returns when to retry a change refused that many times as too early: waits double, up to two intervals.
+// Postponed returns when to retry a change after that many refusals as too early. Waits double, up to two intervals.
 func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, refusals int) (time.Time, error) {
 	due, err := a.Changeable(name, interval, now)
 	if earliest := now.Add(interval / 16 << min(refusals-1, 5)); err == nil && due.Before(earliest) {
@@ -157,7 +157,7 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 	return due, err
 }
 
-// Adjusted returns the time of a table's last change of throughput, in whole seconds of the service's clock; or zero.
+// Adjusted returns when a table's throughput was last changed, in whole seconds of the service's clock; zero if never.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
 	d, err := a.details(name, "when its throughput was changed")
 	of := d.GetReservedThroughputDetails()
@@ -168,19 +168,19 @@ func (a *Admin) Adjusted(name string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// UpdatesWholeRows reports whether an update removes the columns that it does not name: the option update_full_row.
+// UpdatesWholeRows reports whether updates of the table remove columns that they do not name (update_full_row).
 func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 	d, err := a.details(name, "its options")
 	return d.GetTableOptions().GetUpdateFullRow(), err
 }
 
-// DescribeTable fields that the SDK drops: in the table's meta data the id of its global table.
+// Fields of DescribeTable that the SDK drops: the id of a table's global table, in its meta data.
 const (
 	tableMeta     protowire.Number = 1
 	globalTableID protowire.Number = 6
 )
 
-// Global reports whether the table is part of a global table, which takes no timestamps from writers.
+// Global reports whether the table is part of a global table, which refuses timestamps from writers.
 func (a *Admin) Global(name string) (global bool, err error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details is DescribeTable's answer for a table, with the fields that the SDK drops. Errors name the wanted part.
+// details returns DescribeTable's answer for a table, with the fields that the SDK drops. Errors say what was wanted.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -235,18 +235,18 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 	return nil
 }
 
-// ReplacedError says that a table was dropped, or another has its name now: its rows do not belong together.
+// ReplacedError says that a table was dropped, perhaps replaced by another of its name, while its rows were read.
 type ReplacedError struct {
 	Table string
-	Why   string // the service's current statement
+	Why   string // what the service says now
 }
 
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("table %s was dropped while it was read: %s", e.Table, e.Why)
 }
 
-// Same checks that the table with t's name is the described one. The error is a *ReplacedError if not. Tables differ by
-// creation time, if the service states it, and primary key.
+// Same checks that the table named like t is still the one that t describes, by its creation time, if the service
+// reports it, and its primary key. If not, the error is a *ReplacedError.
 func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Faults of an answer that was damaged in transit. It says nothing of the request, so the outcome is unknown.
+// Errors of answers that were damaged in transit. The outcome of the request is unknown.
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it lacks the checksum (x-ots-contentmd5) of others")
@@ -31,15 +31,15 @@ var (
 		"the service repeats answers")
 )
 
-// damaged reports whether an answer of a Tablestore, or of one that had answered before, was changed in transit.
+// damaged reports whether an answer was changed in transit, and came from a Tablestore or an endpoint known to be one.
 func damaged(err error) bool {
 	u := new(unsigned)
 	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) ||
 		errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
-// receive reads an answer to its end into dst and checks it, for both transports. keys signed the request; nil if
-// unknown. A redirect becomes an error without its Location: a signed request is not sent to another host.
+// receive appends an answer's body to dst and checks it, for both transports. keys signed the request; nil if unknown.
+// A redirect becomes an error without its Location, because a signed request must not go to another host.
 func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response,
 	sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
@@ -57,7 +57,7 @@ func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, acce
 	return body, nil
 }
 
-// withoutSecrets is an address without possible secrets.
+// withoutSecrets returns an address without possible secrets.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -67,8 +67,8 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// check compares an answer with its headers, and decides what it settles. An answer handed over in the same memory
-// has no checksum. With AcceptUnsigned, answers without one are accepted, and counted, if none ever had one.
+// check compares an answer with its headers, and decides what it settles. An answer within this process has no
+// checksum. With AcceptUnsigned, answers without a checksum are accepted, and counted, while none ever had one.
 func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte,
 	sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
@@ -82,7 +82,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 		}
 	}
 	given := res.Header.Get(headerAuthorization)
-	// A signature covers the headers: without the checksum among them it says nothing of the body.
+	// A signature covers only headers, so it protects the body only if one of them is its checksum.
 	signed := (sum != "" || sameMemory) && given != "" && keys != nil && signs(given, path, keys, res.Header)
 	if err := t.rule(path, accept, signed, res, body); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 	return nil
 }
 
-// signs reports whether an Authorization value signs an answer: over the protocol's sorted headers and the path.
+// signs reports whether an Authorization value is an answer's signature over path and sorted protocol headers.
 func signs(given, path string, keys common.Credentials, header http.Header) bool {
 	given, scheme := strings.CutPrefix(given, "OTS ")
 	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
@@ -115,10 +115,10 @@ func signs(given, path string, keys common.Credentials, header http.Header) bool
 	return scheme && id && colon && hmac.Equal(s.given, want)
 }
 
-// signers are reused: making one costs as much as its use.
+// signers holds signers for reuse: making one costs as much as using it.
 var signers sync.Pool
 
-// signerOf returns a signer with the keys' secret, to be put back.
+// signerOf returns a signer with the keys' secret, which the caller puts back into signers.
 func signerOf(keys common.Credentials) *signer {
 	s, _ := signers.Get().(*signer)
 	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
@@ -176,7 +176,7 @@ func (s *signer) sign() []byte {
 	return s.base64
 }
 
-// headerPrefix begins the protocol's headers.
+// headerPrefix is the prefix of the protocol's headers.
 const headerPrefix = "x-ots-"
 
 func lower(c byte) byte {
@@ -196,26 +196,26 @@ func compareFolded(a, b string) int {
 	return len(a) - len(b)
 }
 
-// recent remembers the ids of the last recentIDs answers: a repeated one was kept by somebody. Safe for concurrent use.
+// recent remembers the ids of about recentIDs answers: one that recurs is a replay. It is safe for concurrent use.
 type recent struct {
 	seed maphash.Seed
-	ids  [recentIDs]atomic.Uint64 // hashes, placed by their last bits; newer ones replace older ones
+	ids  [recentIDs]atomic.Uint64 // hashes, indexed by their last bits; newer ones replace older ones
 	once sync.Once
 }
 
 const recentIDs = 1 << 14 // a power of two
 
-// repeats remembers an answer's id, and reports whether it has come before. An empty one says nothing.
+// repeats remembers an answer's id, and reports whether it has occurred before. It ignores an empty one.
 func (r *recent) repeats(id string) bool {
 	if id == "" {
 		return false
 	}
 	r.once.Do(func() { r.seed = maphash.MakeSeed() })
-	hash := max(maphash.String(r.seed, id), 1) // 0 is an empty place
+	hash := max(maphash.String(r.seed, id), 1) // 0 means an empty slot
 	return r.ids[hash%recentIDs].Swap(hash) == hash
 }
 
-// rowsAt is the place of PlainBuffer rows in an operation's answer: fields within fields.
+// rowsAt gives the places of PlainBuffer rows in an operation's answer, as paths of field numbers.
 var rowsAt = map[string][][]protowire.Number{
 	"/GetRow":                   {{2}},
 	"/PutRow":                   {{2}},
@@ -227,7 +227,7 @@ var rowsAt = map[string][][]protowire.Number{
 	"/ComputeSplitPointsBySize": {{3}},
 }
 
-// checkRows checks the checksums of the rows in a successful answer, which the SDK skips.
+// checkRows checks the checksums of the rows in a successful answer, which the SDK does not.
 func checkRows(path string, body []byte) error {
 	for _, fields := range rowsAt[path] {
 		if err := checkRowsAt(body, fields); err != nil {

@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// changing is a network that changes answers.
+// changing returns a network that changes answers.
 func changing(base http.RoundTripper, change func(res *http.Response, body []byte) []byte) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		res, err := base.RoundTrip(r)
@@ -41,7 +41,7 @@ func changing(base http.RoundTripper, change func(res *http.Response, body []byt
 	})
 }
 
-// describe requests the description of table t over both transports.
+// describe requests the description of table t over both transports, and returns their errors by name.
 func describe(t *testing.T, target Target) map[string]error {
 	t.Helper()
 	sdk := sdkOf(t, target)
@@ -81,7 +81,7 @@ func TestFlippedBitsInAnswersAreNoticed(t *testing.T) {
 	conformance.True(t, flips >= 100, "only %d bits", flips)
 }
 
-func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
+func TestAnswerIsCheckedAgainstHeaders(t *testing.T) {
 	target := tableT(t)
 	base := target.Transport
 	for name, tt := range map[string]struct {
@@ -173,7 +173,7 @@ func TestRotatedKeysAreNotDamage(t *testing.T) {
 	conformance.True(t, keys.keysOf(yesterday) == nil && keys.keysOf(today) != nil, "keys of V4 hold for another day")
 }
 
-func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
+func TestRowsWithWrongChecksumAreRefused(t *testing.T) {
 	target := tableT(t)
 	target.AcceptUnsigned = true
 	sdk := sdkOf(t, target)
@@ -184,7 +184,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	must(t, conformance.ErrorOf(sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})))
 	damage := false
 	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
-		// Damaged inside the service: the answer's own checksum matches.
+		// Rows damaged inside the service: the answer's own checksum is right.
 		if damage {
 			res.Header = http.Header{}
 			body = bytes.Replace(body, []byte("value"), []byte("valve"), 1)
@@ -240,7 +240,7 @@ func TestFlippedBitsInRowsAreNoticed(t *testing.T) {
 	}
 }
 
-func TestNoTransportFollowsARedirect(t *testing.T) {
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		reached := 0
@@ -270,7 +270,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 	conformance.True(t, !errors.Is(err, ErrNoTable) && strings.Contains(fmt.Sprint(err), "moved to"), "dropping: %v", err)
 }
 
-// said answers every request with the same body.
+// said is a transport that answers every request with the same body.
 type said struct{ body []byte }
 
 func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -284,7 +284,7 @@ func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	return sdkOf(t, via(s))
 }
 
-// rangeAnswer is an answer with these rows and the key of the next one.
+// rangeAnswer returns an answer of GetRange with these rows and the key of the next one.
 func rangeAnswer(rows, next []byte) []byte {
 	out := []byte{10, 6, 10, 4, 8, 7, 16, 0}
 	out = protowire.AppendBytes(append(out, 18), rows)
@@ -360,7 +360,7 @@ func rowsIn(s Ranger, c *tablestore.RangeRowQueryCriteria, m *PageMemory) (*tabl
 	return page, err
 }
 
-func TestPagesEqualTheSDKs(t *testing.T) {
+func TestPagesEqualSDK(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := new(said)
 	c := rangeClient(t, s)
@@ -384,7 +384,7 @@ func TestPagesEqualTheSDKs(t *testing.T) {
 	}
 }
 
-// Rows returned without caller memory stay unchanged.
+// Later pages do not change rows that were returned without the caller's memory.
 func TestPagesKeepTheirRows(t *testing.T) {
 	c := rangeClient(t, &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)})
 	first := conformance.Try(rowsIn(c, criteria(), nil)).Must(t)
@@ -395,7 +395,7 @@ func TestPagesKeepTheirRows(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey), was, "a row became")
 }
 
-// Any damaged byte is detected.
+// Damage to any byte is detected.
 func TestDamagedPagesAreRefused(t *testing.T) {
 	rows := drawRows(rand.New(rand.NewPCG(5, 6)), 3)
 	s := new(said)
@@ -411,7 +411,7 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	}
 }
 
-// A page in reused memory takes a constant number of allocations, regardless of rows and cells.
+// A page in reused memory takes a constant number of allocations, regardless of its rows and cells.
 func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	s := new(said)
 	c := rangeClient(t, s)
@@ -424,7 +424,7 @@ func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	conformance.True(t, many <= few+20, "%v allocations for 2,000 rows, %v for 10", many, few)
 }
 
-// foreign is a client that New did not make: the SDK decodes its rows.
+// foreign is a client that New did not make, so the SDK decodes its rows.
 type foreign struct{ c *tablestore.TableStoreClient }
 
 func (f foreign) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
@@ -462,7 +462,7 @@ func TestPackedRowsEqualPages(t *testing.T) {
 	}
 }
 
-// Rows that no table has are packed from the SDK's rows.
+// Rows that no table can have are decoded by the SDK and packed afterwards.
 func TestOddRowsAreNotPacked(t *testing.T) {
 	k, f := plainbuffer.NewName("k"), plainbuffer.NewName("f")
 	s := new(said)

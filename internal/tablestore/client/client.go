@@ -19,44 +19,44 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// DefaultRequestTimeout is how long a request waits for progress: until a piece is sent, then until the answer comes.
+// DefaultRequestTimeout is how long a request waits for progress: for each piece to be sent, then for the answer.
 const DefaultRequestTimeout = 30 * time.Second
 
 // Target is one Tablestore instance.
 type Target struct {
 	Endpoint    string // http(s)://host[:port], no path
 	Instance    string
-	Credentials common.CredentialsProvider // asked for every request: keys may rotate
+	Credentials common.CredentialsProvider // asked for every request, because keys rotate
 	// Transport replaces the network, for a store in the same process; nil means the network.
 	Transport http.RoundTripper
-	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
+	// AcceptUnsigned accepts answers whose signature a proxy removed, except to destructive operations.
 	AcceptUnsigned bool
-	// KeyPatience is how long refused keys are retried if they were accepted before, since they rotate; 0 is not at all.
+	// KeyPatience is how long keys that were accepted before are retried when refused, because they rotate; 0 means never.
 	KeyPatience time.Duration
-	// Compress, CompressOff ("") or CompressOn, is for a Connection's requests. The SDK's client compresses none.
+	// Compress is CompressOff ("") or CompressOn. It applies to a Connection's requests; the SDK's client compresses none.
 	Compress string
 	// RequestTimeout 0 means DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections limits the connections: for a Connection all (0: no limit), for the SDK's client idle ones (0: 64).
+	// Connections limits all connections of a Connection (0: no limit), and the idle ones of the SDK's client (0: 64).
 	Connections int
 }
 
-// Traffic counts requests and bytes on the wire. Safe for concurrent use.
+// Traffic counts answers and bytes on the wire. It is safe for concurrent use.
 type Traffic struct {
 	BytesSent atomic.Int64 // request bodies
-	Checked   atomic.Int64 // answers of success that had the checksum they named
-	Unchecked atomic.Int64 // answers of success that named none, from an endpoint that had never named one
-	Replayed  atomic.Int64 // answers that had come before, for another request
-	Clock     Clock        // of the service, by its answers
+	Checked   atomic.Int64 // successful answers with a correct checksum
+	Unchecked atomic.Int64 // successful answers without a checksum, from an endpoint that never sent one
+	Replayed  atomic.Int64 // answers that were given before, to another request
+	Clock     Clock        // the service's clock, according to its answers
 
-	proven       atomic.Bool  // an answer had a valid signature
-	refusedSince atomic.Int64 // nanoseconds since 1970 of the first unsigned refusal of keys since an answer; 0 is none
+	proven       atomic.Bool  // some answer had a valid signature
+	refusedSince atomic.Int64 // of the first unsigned refusal of keys since an answer, in ns since 1970; 0 for none
 
 	answers recent
 }
 
-// New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never
-// repeats a request: the SDK would repeat writes that may have been applied, ignore ctx and hide throttling.
+// New makes the SDK's client for the target. When ctx ends, every request in flight ends, too. The client never
+// retries: the SDK would retry writes that may have been applied, ignore ctx and hide throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	traffic = cmp.Or(traffic, new(Traffic))
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
-	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends it earlier if nothing comes in
+	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends it earlier without progress
 	asked := &signedWith{CredentialsProvider: t.Credentials}
 	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, keys: asked, traffic: traffic,
 		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned,
@@ -75,13 +75,13 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, asked, config), nil
 }
 
-// sameMemory reports whether a transport passes bodies within this process's memory, where they need no MD5.
+// sameMemory reports whether a transport passes bodies within this process, where they need no MD5.
 func sameMemory(t http.RoundTripper) bool {
 	s, ok := t.(interface{ SameMemory() bool })
 	return ok && s.SameMemory()
 }
 
-// complete checks the target and sets defaults.
+// complete checks the target and fills in defaults.
 func (t *Target) complete() error {
 	t.Endpoint = strings.TrimRight(t.Endpoint, "/")
 	if err := CheckEndpoint(t.Endpoint); err != nil {
@@ -98,7 +98,7 @@ func (t *Target) complete() error {
 	return nil
 }
 
-// CheckEndpoint returns why the endpoint cannot be used. It does not repeat an endpoint that may hold a secret.
+// CheckEndpoint returns an error if the endpoint is invalid. It does not repeat an endpoint that may contain a secret.
 func CheckEndpoint(endpoint string) error {
 	u, err := url.Parse(strings.TrimRight(endpoint, "/"))
 	switch {
@@ -133,7 +133,7 @@ func dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	return c, err
 }
 
-// renewed is a network that renews its connections: the SDK's client would use them as long as they are busy.
+// renewed is a network that renews its connections, which the SDK's client would keep while they are busy.
 type renewed struct {
 	make func() *http.Transport
 
@@ -146,7 +146,7 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	n.mu.Lock()
 	if time.Now().After(n.until) {
 		if n.now != nil {
-			n.now.CloseIdleConnections() // others end when they have been idle for a while
+			n.now.CloseIdleConnections() // busy ones close after they have been idle for a while
 		}
 		n.now, n.until = n.make(), time.Now().Add(linkAge)
 	}
@@ -155,16 +155,16 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the
-// SDK does not. It removes a redirect's address, so that nobody follows it.
+// transport ties every request to the run's context and checks every answer; the SDK can do neither. It removes the
+// address of a redirect, so that it is not followed.
 type transport struct {
 	base       http.RoundTripper
 	run        context.Context
-	timeout    time.Duration // without anything that comes in
+	timeout    time.Duration // without received bytes
 	keys       *signedWith
 	traffic    *Traffic
 	access     access
-	accept     bool // answers without a signature
+	accept     bool // accepts answers without a signature
 	sameMemory bool
 }
 
@@ -201,7 +201,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// progress is an answer's body that reports each received piece.
+// progress is an answer's body that reports every received piece.
 type progress struct {
 	io.ReadCloser
 	came func()
@@ -215,7 +215,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read reads and checks the answer, and returns it in memory.
+// read reads and checks the answer, and returns it with its body in memory.
 func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
 	p := pageFor(r)
 	var memory []byte
@@ -237,7 +237,7 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 	case err == nil:
 		if passing := new(keysRefused); errors.As(t.access.seen(r.URL.Path,
 			refusal(res.StatusCode, body, res.Header.Get(headerRequestID))), &passing) {
-			err = passing // other refusals are read by the SDK
+			err = passing // the SDK decodes other refusals
 		}
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func engine(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// of is the target of an engine in this process.
+// of returns the target for an engine in this process.
 func of(s *server.Server) Target {
 	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: keys(server.DefaultAccessKeySecret)}
@@ -87,7 +87,7 @@ func TestTableOperationsSurviveTemporaryFaults(t *testing.T) {
 		for _, f := range []faults.Fault{
 			{Action: faults.Refuse, Code: "OTSServerBusy"},
 			{Action: faults.Refuse, Code: "OTSTableNotReady"},
-			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next try finds its own work done
+			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next attempt finds that the table exists
 		} {
 			failed := map[string]bool{}
 			plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(r faults.Request) faults.Fault {
@@ -155,7 +155,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
-func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
+func TestTooManyRequestsSlowsDown(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		code   string
@@ -175,7 +175,7 @@ func TestRefusalByVPCBoundInstanceIsExplained(t *testing.T) {
 	conformance.True(t, strings.Contains(text, "VPC endp") && !strings.Contains(text, "check the access key"), "%s", text)
 }
 
-func TestTheRunsContextEndsARequest(t *testing.T) {
+func TestRunContextEndsRequest(t *testing.T) {
 	arrived := make(chan bool)
 	blocked := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		// The server notices that a client has disconnected only after reading the body.
@@ -196,19 +196,19 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 	}
 }
 
-// via is a service, reached by a transport, that signs nothing.
+// via returns the target of a service behind a transport that signs nothing.
 func via(transport http.RoundTripper) Target {
 	target := unsignedAt("http://made-up")
 	target.Transport = transport
 	return target
 }
 
-// unsignedAt is a service at an endpoint that signs nothing.
+// unsignedAt returns the target of a service at an endpoint that signs nothing.
 func unsignedAt(endpoint string) Target {
 	return Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
 }
 
-// bothWays sends requests without fields: on our own connection and through the SDK.
+// bothWays returns functions that send a request without fields on our own connection and through the SDK.
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
 	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
 	sdk := conformance.Try(New(ctx, target, traffic)).Must(t)
@@ -222,7 +222,7 @@ func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic
 	}}
 }
 
-// counting serves requests and counts the connections made and open.
+// counting starts a server that counts the connections made and those open.
 func counting(t *testing.T, run func(*httptest.Server), h http.Handler) (_ *httptest.Server, made, open *atomic.Int64) {
 	made, open = new(atomic.Int64), new(atomic.Int64)
 	web := httptest.NewUnstartedServer(h)
@@ -270,7 +270,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	conformance.Equal(t, OneLine("a\nb\r\tc\x1b[0m  "), "a; b c [0m", "one line")
 }
 
-func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
+func TestValuesRoundTripThroughSDK(t *testing.T) {
 	for _, v := range []table.Value{
 		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1},
 		{Type: table.Boolean}, {Type: table.String, Bytes: []byte("é")}, {Type: table.String, Bytes: []byte{}},
@@ -281,7 +281,7 @@ func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 	}
 }
 
-// dated is an answer's header at a given time of the service.
+// dated returns the header of an answer at a given time of the service.
 func dated(layout string, at time.Time) http.Header {
 	h := http.Header{}
 	if layout == http.TimeFormat {
@@ -297,7 +297,7 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 	start := time.Now()
 	for name, tt := range map[string]struct {
 		layout        string
-		lies          int // of ten answers
+		lies          int // wrong dates among ten answers
 		answers       int
 		within, width time.Duration
 	}{
@@ -331,7 +331,7 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 	}
 }
 
-// The monotonic clock of a machine stops while it sleeps, so the service is far ahead afterwards.
+// A machine's monotonic clock stops while the machine sleeps, so the service is far ahead afterwards.
 func TestClockRecoversAfterPause(t *testing.T) {
 	c, now := new(Clock), time.Now()
 	answer := func(ahead time.Duration) {
@@ -350,7 +350,7 @@ func TestClockRecoversAfterPause(t *testing.T) {
 	conformance.True(t, !now.Add(59*time.Minute).After(earliest), "three answers in a row are not believed")
 }
 
-func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
+func TestClockWithoutDatesUsesLocalTime(t *testing.T) {
 	c, now := new(Clock), time.Now()
 	for _, h := range []http.Header{{}, {"X-Ots-Date": {"yesterday"}}, dated(time.RFC3339, now.Add(time.Hour)),
 		dated(time.RFC3339, now.Add(time.Hour))} {

@@ -11,27 +11,27 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// headerHTTPDate is any HTTP server's date; headerDate, the service's own, is more exact.
+// headerHTTPDate is the date header of any HTTP server; headerDate, the service's own, is more precise.
 const headerHTTPDate = "Date"
 
-// Clock tells the service's time from the dates of its answers. The zero Clock knows nothing yet and returns this
-// machine's time. It is safe for concurrent use.
+// Clock computes the service's time from the dates of its answers. The zero Clock returns this machine's time until it
+// has seen enough answers. It is safe for concurrent use.
 //
-// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead by D−r to
-// D+p−s, p being the date's precision. The clock takes the range that most of the last answers agree on (Marzullo's
-// algorithm), so one wrong date changes nothing, nor does setting this machine's clock: times are monotonic.
+// If an answer with date D and precision p is received at r, and its request was sent at s, the service's clock is
+// ahead by D−r to D+p−s. The clock uses the range on which most of the last answers agree (Marzullo's algorithm), so
+// one wrong date has no effect. Nor has setting this machine's clock, because times are monotonic.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // wall and monotonic time of the first answer
-	samples []sample  // the newest last
+	samples []sample  // newest last
 	last    atomic.Int64
 	agreed  atomic.Pointer[offsets]
 }
 
-// sample is one answer's information: how far the service is ahead of base plus the time since base.
+// sample is what one answer shows: how far the service's clock is ahead of base plus the time since base.
 type sample struct {
 	offsets
-	at time.Duration // since base
+	at time.Duration // when it was received, since base
 }
 
 type offsets struct {
@@ -41,13 +41,13 @@ type offsets struct {
 
 const (
 	keptSamples = 64
-	// leastSamples is the number of answers needed, and of those in a row that overrule older ones, as after a pause.
+	// leastSamples is the number of answers needed, and of consecutive ones that overrule older ones, as after a pause.
 	leastSamples = 3
 	sampleEvery  = 20 * time.Millisecond
-	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in that time
+	sampleFor    = 5 * time.Minute // in which clocks drift apart by some ms
 )
 
-// Answered takes the date of an answer to a request begun at sent; its head was read at received.
+// Answered records the date of an answer whose request was begun at sent and whose header was read at received.
 func (c *Clock) Answered(h http.Header, sent, received time.Time) {
 	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) &&
 		received.UnixNano() >= c.last.Load() {
@@ -89,7 +89,7 @@ func (c *Clock) agree() {
 		c.samples = slices.Clone(c.samples[n-leastSamples:])
 		best, votes = newest, all
 	} else if 2*votes <= n {
-		return // what held before still does
+		return // keep the previous result
 	}
 	best.base = c.base
 	c.agreed.Store(&best)
@@ -98,7 +98,7 @@ func (c *Clock) agree() {
 // overlap returns the range common to the most samples, and their number.
 func overlap(samples []sample) (best offsets, votes int) {
 	for _, s := range samples {
-		// The best range begins where some sample's does.
+		// The best range starts where that of some sample starts.
 		n, to := 0, time.Duration(1<<63-1)
 		for _, o := range samples {
 			if o.from <= s.from && s.from <= o.to {
@@ -113,7 +113,7 @@ func overlap(samples []sample) (best offsets, votes int) {
 	return best, votes
 }
 
-// dateOf returns an answer's time and its precision: it may be that much later.
+// dateOf returns an answer's time and its precision: the true time may be that much later.
 func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	if text := h.Get(headerDate); text != "" {
 		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
@@ -127,7 +127,7 @@ func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	return t, time.Second, err == nil
 }
 
-// Range returns the earliest and latest time of the service's clock at this process's t; until known, both are t.
+// Range returns the earliest and latest possible time of the service's clock at t; while unknown, both are t.
 func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	if c == nil {
 		return t, t, false
@@ -146,7 +146,7 @@ func (c *Clock) Now() time.Time {
 	return earliest.Add(latest.Sub(earliest) / 2)
 }
 
-// Lag returns how far this machine's clock lags the service's, negative if ahead, 0 if too imprecise or not known yet.
+// Lag returns how far this machine's clock lags the service's, negative if it is ahead; 0 if too imprecise or unknown.
 func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)
@@ -173,17 +173,17 @@ func (c *Clock) SkewWarning() string {
 		" ahead of the service's; set it. The service's time is used where it matters"
 }
 
-// AskTime sets the clock to the service's time: it sends requests until enough answers have come. If the service does
-// not answer, or its answers have no date, the clock keeps this machine's time.
+// AskTime sends requests until the clock knows the service's time. If the service does not answer, or its answers have
+// no date, the clock keeps this machine's time.
 func (a *Admin) AskTime(clock *Clock) {
 	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
 		_ = answered(func() error {
-			// A refusal, for a missing table or permission, has a date, too.
+			// Refusals, for a missing table or permission, have a date, too.
 			_, err := a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "tsimport_clock"})
 			return err
 		})
 	}
 }
 
-// Measured reports whether enough answers have come.
+// Measured reports whether there were enough answers to know the service's time.
 func (c *Clock) Measured() bool { return c != nil && c.agreed.Load() != nil }

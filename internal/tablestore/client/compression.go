@@ -9,10 +9,10 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Values of Target.Compress. The protocol's deflate is a zlib stream, as the Java and C++ SDKs send it.
+// Values of Target.Compress. The protocol's deflate is a zlib stream, as the SDKs for Java and C++ send it.
 const (
-	CompressOff = "off" // none
-	CompressOn  = "on"  // all that become smaller
+	CompressOff = "off" // no request is compressed
+	CompressOn  = "on"  // every request that becomes smaller is compressed
 )
 
 func checkCompress(mode string) error {
@@ -25,17 +25,17 @@ func checkCompress(mode string) error {
 const (
 	// leastCompressed is the smallest body worth compressing: a request's head and its answer are not compressed.
 	leastCompressed = 1 << 10
-	// smaller is the largest useful share left of a body.
+	// smaller is the largest compressed share of a body worth sending.
 	smaller = 0.9
 )
 
-// compression compresses request bodies. Nil compresses none. Safe for concurrent use.
+// compression compresses request bodies; nil compresses none. It is safe for concurrent use.
 type compression struct {
-	writers chan *zlib.Writer // as many as there are processors: each takes about a megabyte
+	writers chan *zlib.Writer // one per processor, of about a megabyte each
 
 	mu     sync.Mutex
-	proven bool // the service has taken a compressed request
-	never  bool // it has refused one
+	proven bool // the service has accepted a compressed request
+	never  bool // the service has refused one
 }
 
 func newCompression(mode string) *compression {
@@ -49,7 +49,7 @@ func newCompression(mode string) *compression {
 	return c
 }
 
-// wanted reports whether to compress a body of that size.
+// wanted reports whether to compress a body of this size.
 func (c *compression) wanted(size int) bool {
 	if c == nil || size < leastCompressed {
 		return false
@@ -59,7 +59,7 @@ func (c *compression) wanted(size int) bool {
 	return !c.never
 }
 
-// deflate appends the compressed body, nil if that is hardly smaller.
+// deflate appends the compressed body to dst, or returns nil if it is hardly smaller.
 func (c *compression) deflate(dst, body []byte) []byte {
 	to := &limitedBuffer{bytes: dst, most: len(dst) + int(smaller*float64(len(body)))}
 	w := <-c.writers
@@ -79,7 +79,7 @@ func (c *compression) deflate(dst, body []byte) []byte {
 	return to.bytes
 }
 
-// limitedBuffer takes bytes up to a limit.
+// limitedBuffer is a buffer that takes bytes up to a limit.
 type limitedBuffer struct {
 	bytes []byte
 	most  int
@@ -95,9 +95,9 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 var errNotSmaller = fmt.Errorf("less than %.0f %% smaller", 100*(1-smaller))
 
-// answered takes a compressed request's error, or nil, and reports whether the request is to be sent again
-// uncompressed. A server that has never accepted a compressed request may not know compression: its refusal says
-// nothing about the rows. Only a code documented as refused before anything is applied allows the repeat.
+// answered takes the error of a compressed request, or nil, and reports whether to send the request again uncompressed.
+// A server that never accepted a compressed request may not support compression, so its refusal says nothing about the
+// rows. Only codes documented as sent before anything is applied allow a repeat.
 func (c *compression) answered(err error) (plainly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,14 +117,14 @@ func (c *compression) answered(err error) (plainly bool) {
 	return false
 }
 
-// refused notes that a request was refused compressed and accepted uncompressed.
+// refused records that a request was refused compressed but accepted uncompressed.
 func (c *compression) refused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.never = true
 }
 
-// compress replaces the body in buf by a compressed one, and returns its former size; 0 leaves it unchanged.
+// compress replaces the body in buf by a compressed one and returns its former size, or 0 if it left it unchanged.
 func (s *Sender) compress() (was int) {
 	body := s.buf[headRoom:]
 	if !s.c.compression.wanted(len(body)) {

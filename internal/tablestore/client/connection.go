@@ -19,29 +19,29 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Connection sends requests encoded elsewhere: the SDK's client makes them of objects, several for each cell, and
-// copies them twice. It sends what the SDK sends, with its headers and signature, and returns its errors.
+// Connection sends requests encoded elsewhere. The SDK's client would make them of several objects per cell and copy
+// them twice. Requests have the same bytes, headers and signature as the SDK's, and errors are the SDK's types.
 type Connection struct {
 	run         context.Context
 	endpoint    *url.URL
 	instance    string
 	credentials common.CredentialsProvider
 	route       *route            // nil if base is used
-	pool        *pool             // of links on the route
-	base        http.RoundTripper // of proxies, and of stores in this process
+	pool        *pool             // links on the route
+	base        http.RoundTripper // for proxies, and for stores in this process
 	timeout     time.Duration
 	compression *compression
 	traffic     *Traffic
 	access      access
-	accept      bool // answers without a signature
+	accept      bool // accepts answers without a signature
 	sameMemory  bool
-	senders     atomic.Int64 // that are not closed
+	senders     atomic.Int64 // number of open senders
 }
 
-// Now is the service's time according to its answers.
+// Now returns the service's time according to its answers.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
-// Connect makes a connection. Requests in flight end with ctx; only one of which no byte was sent is repeated.
+// Connect makes a connection. Requests in flight end with ctx. A request is repeated only if no byte of it was sent.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
 	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {
@@ -73,7 +73,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	return c, nil
 }
 
-// Affordable is the number of wanted connections that this process may open: each is a file, and there are others.
+// Affordable returns how many of the wanted connections this process may open, given its limit of open files.
 func Affordable(wanted int) int {
 	files := openFiles()
 	if files == 0 {
@@ -82,10 +82,10 @@ func Affordable(wanted int) int {
 	return max(1, min(wanted, files-min(files/2, otherFiles)))
 }
 
-// otherFiles are reserved for inputs, spilled rows, an embedded store and single reads.
+// otherFiles is the number of open files reserved for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room limits the requests in flight: Target.Connections, or the service's, a gateway's or the machine's limit.
+// Room returns the limit of requests in flight: Target.Connections, or that of the service, a gateway or the machine.
 func (c *Connection) Room() int {
 	if c.pool == nil {
 		return math.MaxInt
@@ -99,11 +99,11 @@ type Sender struct {
 	c      *Connection
 	closed bool
 	sent   time.Time
-	buf    []byte // of a request: room for its head, and its body
-	plain  []byte // the uncompressed body; memory for the next one otherwise
+	buf    []byte // a request: room for its head, and its body
+	plain  []byte // the uncompressed body, or memory for the next one
 	head   []byte
 	answer []byte
-	keys   common.Credentials  // that the request is signed with
+	keys   common.Credentials  // with which the request is signed
 	urls   map[string]*url.URL // by operation
 }
 
@@ -129,7 +129,7 @@ const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool
 
-// giveLargeBack returns the buffer, or nil if it was too large to keep.
+// giveLargeBack returns the buffer, or nil if it was too large and went back to the shared ones.
 func giveLargeBack(b []byte) []byte {
 	if cap(b) <= keptBytes {
 		return b
@@ -138,8 +138,8 @@ func giveLargeBack(b []byte) []byte {
 	return nil
 }
 
-// Post sends a request for the operation with the body that appendBody appends to the given memory, and returns the
-// answer's body, valid until the next call. An error in the service's answer is a *tablestore.OtsError.
+// Post sends a request for the operation, with the body that appendBody appends to dst, and returns the answer's body,
+// valid until the next call. An error in the service's answer is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
 		s.buf = *large
@@ -167,7 +167,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	return nil, err
 }
 
-// post sends the body in buf, which had was bytes before compression; 0 if it is not compressed.
+// post sends the body in buf. was is its size before compression, 0 if it is not compressed.
 func (s *Sender) post(operation string, was int) error {
 	body := s.buf[headRoom:]
 	var sum [md5.Size]byte
@@ -201,8 +201,8 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 	return err
 }
 
-// exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the
-// link back. No sender keeps a link between requests: another one may be waiting for it.
+// exchange sends a request on a link of the pool and returns the head of the answer. The caller reads the rest and puts
+// the link back. No sender keeps a link between requests, because another may be waiting for it.
 func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res *http.Response, err error) {
 	for again := true; ; again = false {
 		if l, err = c.pool.take(ctx, c.timeout); err != nil {
@@ -218,11 +218,11 @@ func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res
 		if unsent := new(notSent); !again || !errors.As(err, &unsent) || answers == 0 {
 			return nil, nil, err
 		}
-		// The service has closed the connection at this very moment.
+		// The service closed the idle connection just now: try another one.
 	}
 }
 
-// roundTrip sends the request through the network's replacement, or through a transport that speaks to a proxy.
+// roundTrip sends the request through base: a replacement of the network, or a transport that talks to a proxy.
 func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) error {
 	body := &requestBody{rest: sent}
 	defer func() {
@@ -234,13 +234,13 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	defer cancel()
 	stalled := time.AfterFunc(s.c.timeout, cancel)
 	defer stalled.Stop()
-	body.progress = func() { stalled.Reset(s.c.timeout) } // bytes taken by the transport are sent, but for a buffer
+	body.progress = func() { stalled.Reset(s.c.timeout) } // bytes that the transport read are sent, except for its buffer
 	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
 	if err == nil {
 		err = s.read(operation, res)
 	}
 	if err != nil && ctx.Err() != nil && !isAnswer(err) {
-		return context.DeadlineExceeded // the end of the run goes before it
+		return context.DeadlineExceeded // if the run has ended, the caller reports that instead
 	}
 	return err
 }
@@ -256,7 +256,7 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 	return &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, ContentLength: int64(len(sent)), Body: body,
-		// The transport calls it if an idle connection turns out to be closed before a byte was sent.
+		// The transport calls it if an idle connection turns out to be closed before any byte is sent.
 		GetBody: func() (io.ReadCloser, error) { return body.again(sent), nil },
 	}
 }
@@ -268,7 +268,7 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 		s.c.sameMemory); err != nil {
 		s.c.access.unsigned(err)
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil && !Unsettled(err) {
-			// A proxy that refuses a body without reading it closes the connection, and its page may be cut off.
+			// A proxy that refuses a body unread closes the connection, so its page may be cut off.
 			return refusal(res.StatusCode, nil, "")
 		}
 		return err
@@ -280,21 +280,21 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 	return s.c.access.seen("/"+operation, err)
 }
 
-// isAnswer reports whether the error is an answer of the service or a proxy.
+// isAnswer reports whether the error is an answer of the service or of a proxy.
 func isAnswer(err error) bool {
 	return errors.As(err, new(*tablestore.OtsError))
 }
 
-// The longest answers, by purpose: there is one for each request in flight.
+// The largest answers, by kind. Every request in flight may have one in memory.
 const (
-	maxRefusal = 64 << 10 // a code and a text
-	maxWritten = 2 << 20  // of 200 rows the keys, of 1 KB, or an error each
+	maxRefusal = 64 << 10 // a code and a message
+	maxWritten = 2 << 20  // keys of 1 KB, or errors, of 200 rows
 	maxAnswer  = 64 << 20 // rows, and descriptions of tables
 )
 
 var errLongAnswer = errors.New("the answer is longer than its kind can be")
 
-// mostOf is the longest answer.
+// mostOf returns the size of the largest answer of a kind.
 func mostOf(path string, status int) int {
 	switch {
 	case status < 200 || status >= 300:
@@ -305,12 +305,12 @@ func mostOf(path string, status int) int {
 	return maxAnswer
 }
 
-// readAll appends r's content to dst, at most most bytes. size is the content's size, or negative.
+// readAll appends r's content, at most most bytes, to dst. size is the content's size, negative if unknown.
 func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
 	if size > int64(most) {
 		return dst, errLongAnswer
 	}
-	if need := int(max(size, 511)) + 1; cap(dst) < need { // one more byte sees the end without growing
+	if need := int(max(size, 511)) + 1; cap(dst) < need { // with one more byte, the end is seen without growing
 		dst = make([]byte, 0, need)
 	}
 	for {
@@ -338,7 +338,7 @@ func refusal(status int, body []byte, requestID string) error {
 	if e.Code, e.Message, ok = decodeError(body); ok {
 		return e
 	}
-	// A proxy's page, or nothing at all.
+	// The page of a proxy, or nothing.
 	e.Code, e.Message = tablestore.OTS_CLIENT_UNKNOWN, string(body)
 	if status >= 500 && status < 600 {
 		e.Code = tablestore.SERVER_UNAVAILABLE

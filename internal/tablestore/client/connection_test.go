@@ -31,7 +31,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		os.Unsetenv(name) // net/http asks once: a proxy of this machine would be on the way
+		os.Unsetenv(name) // net/http reads it once: this machine's proxy would be used
 	}
 	conformance.Main(m)
 }
@@ -47,8 +47,8 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 
 func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
-// TestSignaturesOfAnyValuesEqualTheSDKs compares the signatures for headers of random bytes.
-func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
+// TestSignaturesEqualSDK compares the signatures for headers of random bytes.
+func TestSignaturesEqualSDK(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
 	rnd := rand.New(rand.NewPCG(5, 23))
 	random := func() string {
@@ -79,7 +79,7 @@ func TestSignaturesOfAnyValuesEqualTheSDKs(t *testing.T) {
 	conformance.True(t, signed >= 100, "%d requests could be signed", signed)
 }
 
-func TestRefusalsAreTheSDKsErrors(t *testing.T) {
+func TestRefusalsAreSDKErrors(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		body   string
@@ -103,7 +103,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 		var got *tablestore.OtsError
 		conformance.True(t, errors.As(err, &got) && *got == tt.want, "HTTP %d with %q: %#v", tt.status, tt.body, err)
 		if tt.status == 307 {
-			continue // the SDK would follow it
+			continue // the SDK would follow the redirect
 		}
 		_, err = sdkOf(t, target).ListTable()
 		conformance.Equal(t, cmp.Diff(err, error(got)), "", "HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
@@ -113,7 +113,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
 	closed := make(chan bool)
 	web := listen(t, func(c net.Conn) {
-		// Each connection serves one request and is then closed without notice.
+		// Each connection serves one request and is then closed without warning.
 		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -129,7 +129,7 @@ func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
 	}
 }
 
-// waitFor waits until the other end's actions have arrived here.
+// waitFor waits until arrived reports that the other end's actions are visible here.
 func waitFor(t *testing.T, arrived func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !arrived(); runtime.Gosched() {
@@ -183,11 +183,11 @@ func TestAllFramingsOfAnswersAreRead(t *testing.T) {
 	}
 }
 
-func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
+func TestUnreadRequestIsRefused(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code")
-		// Without reading more, the end would be a reset, which may overtake the answer.
+		// Closing with unread bytes would send a reset, which may overtake the answer.
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
@@ -225,7 +225,7 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 		!strings.Contains(err.Error(), "Evil"), "%v", err)
 }
 
-func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
+func TestProxyIsUsed(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.URL.String()+" "+string(body))
@@ -281,7 +281,7 @@ func TestAllNotationsOfEndpointsWork(t *testing.T) {
 	}
 }
 
-func TestARequestEndsWithItsTimeout(t *testing.T) {
+func TestRequestEndsWithTimeout(t *testing.T) {
 	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
 	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
 		RequestTimeout: 30 * time.Millisecond})
@@ -292,7 +292,7 @@ func TestARequestEndsWithItsTimeout(t *testing.T) {
 func TestBodyInUseIsNotOverwritten(t *testing.T) {
 	var held []io.ReadCloser
 	target := via(roundTrip(func(r *http.Request) (*http.Response, error) {
-		held = append(held, r.Body) // answered before it was read
+		held = append(held, r.Body) // answered without reading the body
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(new(bytes.Buffer))}, nil
 	}))
 	s := sender(t, t.Context(), target)
@@ -322,7 +322,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestGatewayRefusingUnreadBodyIsRecognised: nginx answers 413 because of the Content-Length alone, and closes.
+// TestGatewayRefusingUnreadBodyIsRecognised imitates nginx, which answers 413 by the Content-Length alone, and closes.
 func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		defer c.Close()
@@ -341,13 +341,13 @@ func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	}
 }
 
-// echo answers with a small text after reading a request.
+// echo reads a request and answers with a short text.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_, _ = io.WriteString(w, "ok")
 })
 
-func TestTLSIsSpokenOnOneConnectionAndTheCertificateChecked(t *testing.T) {
+func TestTLSCertificateIsChecked(t *testing.T) {
 	web, made, _ := counting(t, (*httptest.Server).StartTLS, echo)
 	c := connect(t, unsignedAt(web.URL))
 	conformance.Refused(t, conformance.ErrorOf(c.Sender().Post("BatchWriteRow", text("x"))), "", "its own certificate")
@@ -362,7 +362,7 @@ func TestTLSIsSpokenOnOneConnectionAndTheCertificateChecked(t *testing.T) {
 	conformance.Equal(t, made.Load(), 1, "connections for 20 requests")
 }
 
-func TestConnectionsAreReusedByManySendersAndClosedWithThem(t *testing.T) {
+func TestSendersReuseAndCloseConnections(t *testing.T) {
 	for _, senders := range []int{32, 256} {
 		web, made, open := counting(t, (*httptest.Server).Start, echo)
 		target := unsignedAt(web.URL)
@@ -392,7 +392,7 @@ func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)
 }
 
-// An answer stored by an intermediary has a valid checksum and signature: only its request id reveals it.
+// An answer replayed by an intermediary has a valid checksum and signature. Only its request id reveals it.
 func TestRepeatedAnswerIsUnknown(t *testing.T) {
 	traffic := new(Traffic)
 	answer := func(id string) error {
@@ -437,7 +437,7 @@ func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 	}
 }
 
-func TestNothingIsReadForARunThatHasEnded(t *testing.T) {
+func TestEndedRunReadsNothing(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	run, stop := context.WithCancelCause(t.Context())

@@ -16,27 +16,27 @@ import (
 // Class says what a service error means for its request or row.
 type Class uint8
 
-// The classes, after Tablestore's error table and the documented retry rules.
+// The classes, according to Tablestore's error table and its documented retry rules.
 const (
-	// Permanent: it is refused however often it is sent, and was not applied.
+	// Permanent: refused, however often it is sent; not applied.
 	Permanent Class = iota
-	// Throttled: over capacity; refused before it was applied.
+	// Throttled: over capacity; not applied.
 	Throttled
 	// Unavailable: the partition, the table or the server cannot take the request now; not applied.
 	Unavailable
 	// Ambiguous: it may have been applied, now or later.
 	Ambiguous
-	// Content: refused for its content; one bad row spoils the others.
+	// Content: refused for its content; a single bad row makes the service refuse all rows.
 	Content
-	// Fatal: no request will succeed: keys, permissions, a missing table.
+	// Fatal: no request can succeed, because of the keys, a permission or a missing table.
 	Fatal
-	// Canceled: the run was stopped; otherwise like Ambiguous.
+	// Canceled: the run was stopped. Otherwise like Ambiguous.
 	Canceled
-	// Unrecognized: a code that the service does not document. Like Ambiguous: it may come after the request was applied.
+	// Unrecognized: an undocumented code. Like Ambiguous, because the request may have been applied.
 	Unrecognized
 )
 
-// Passes reports whether the same request may succeed later.
+// Passes reports whether the class is temporary: the same request may succeed later.
 func (c Class) Passes() bool {
 	return c == Throttled || c == Unavailable || c == Ambiguous || c == Unrecognized
 }
@@ -44,7 +44,7 @@ func (c Class) Passes() bool {
 // Open reports whether the request's outcome is unknown.
 func (c Class) Open() bool { return c == Ambiguous || c == Unrecognized || c == Canceled }
 
-// classes has the documented codes. Only these settle a request or a row; after any other its outcome is unknown.
+// classes maps the documented codes to classes. After any other code, the outcome of a request or a row is unknown.
 var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
@@ -76,7 +76,7 @@ var classes = map[string]Class{
 	"OTSMethodNotAllowed":     Fatal,
 	"OTSUnsupportedOperation": Fatal,
 	"OTSMissingHeader":        Fatal,
-	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; its row is not at fault
+	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; not the row's fault
 
 	"OTSConditionCheckFail":            Permanent,
 	"OTSObjectAlreadyExist":            Permanent,
@@ -88,7 +88,7 @@ var classes = map[string]Class{
 	"OTSMetaNotMatch":                  Permanent,
 }
 
-// tooFrequent begins the only message of OTSQuotaExhausted that is worth a retry.
+// tooFrequent is the beginning of the only message with OTSQuotaExhausted that is worth a retry.
 const tooFrequent = "Too frequent table operations"
 
 // ClassifyCode returns the class of an error code in a row's answer.
@@ -105,17 +105,17 @@ func ClassifyCode(code, message string) Class {
 	return Unrecognized
 }
 
-// InstanceThrottled reports whether a throttling code is about the whole instance, not a partition.
+// InstanceThrottled reports whether a throttling code concerns the whole instance, not a partition.
 func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 
-// MayHaveApplied reports whether a row refused with a throttling code may have been applied all the same, which the
-// documentation leaves open. It matters for rows that may not be repeated.
+// MayHaveApplied reports whether a row refused with a throttling code may nevertheless have been applied, which the
+// documentation leaves open. This matters for rows that must not be repeated.
 func MayHaveApplied(code string) bool {
 	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }
 
-// NotServingCode reports whether the code means that the partition, the table or the server is unavailable now, for all
-// requests. OTSServerUnavailable may come after the request was applied.
+// NotServingCode reports whether the code means that the partition, the table or the server is unavailable to all
+// requests now. With OTSServerUnavailable the request may have been applied.
 func NotServingCode(code string) bool {
 	return slices.Contains([]string{"OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable"}, code)
 }
@@ -138,12 +138,12 @@ func Classify(err error) Class {
 		return Canceled
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return Unavailable // nothing was sent
+		return Unavailable // no byte was sent
 	}
-	return Ambiguous // cut off, timed out, or an answer that cannot be read
+	return Ambiguous // cut off, timed out, or an unreadable answer
 }
 
-// classifyAnswer uses the code if the service documents it, regardless of the status. A proxy's page has none.
+// classifyAnswer uses the code if the service documents it, regardless of the status. A proxy's page has no code.
 func classifyAnswer(err *tablestore.OtsError) Class {
 	c := ClassifyCode(err.Code, err.Message)
 	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN ||
@@ -153,7 +153,7 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	return c
 }
 
-// SlowDown reports whether an answer asks for fewer requests, by code or status. The request may have been applied.
+// SlowDown reports whether an answer's code or status asks for fewer requests. The request may have been applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
 	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
@@ -170,7 +170,7 @@ func TimedOut(err error) bool {
 	return !errors.As(err, &ots) && errors.As(err, &late) && late.Timeout()
 }
 
-// TooLarge reports whether a request was refused for its size, by the service or by the page of a gateway before it.
+// TooLarge reports whether a request was refused for its size, by the service or a gateway.
 func TooLarge(err error) bool {
 	var ots *tablestore.OtsError
 	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge ||
@@ -191,26 +191,26 @@ func (c *cutOff) Unwrap() error { return c.cause }
 
 type notSent struct{ cause error }
 
-// NotSent makes the error of a request that was not sent: no row of it was applied.
+// NotSent returns the error of a request that was not sent, so none of its rows was applied.
 func NotSent(cause error) error { return &notSent{cause} }
 
 func (n *notSent) Error() string { return n.cause.Error() }
 func (n *notSent) Unwrap() error { return n.cause }
 
-// boundVPC is in the refusal of an instance that takes requests from one network only.
+// boundVPC is part of the refusal by an instance that takes requests from one network only.
 const boundVPC = "can only be accessed from the binded VPC"
 
-// Denied reports whether an error means a missing permission of the access key.
+// Denied reports whether an error means that the access key lacks a permission.
 func Denied(err error) bool {
 	return slices.Contains([]string{"OTSNoPermissionAccess", "OTSPermissionDenied", "OTSAuthFailed"}, codeOf(err))
 }
 
-// untrusted reports whether this machine does not trust the endpoint's certificate. Waiting does not help.
+// untrusted reports whether an error means that this machine does not trust the endpoint's certificate.
 func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// Refused reports whether the service permanently refuses: the access key, a permission, a dropped table, a quota.
+// Refused reports whether the service refuses permanently, for the keys, a permission, a dropped table or a quota.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)
@@ -219,7 +219,7 @@ func Refused(err error) bool {
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
-// Needed is the error of a table operation that a load needs besides writing, or nil. It names a missing permission.
+// Needed wraps the error, or nil, of an operation that a load needs besides writing, and names a missing permission.
 func Needed(operation, name string, err error) error {
 	switch {
 	case err == nil:
@@ -230,7 +230,7 @@ func Needed(operation, name string, err error) error {
 	return fmt.Errorf("%s on table %s: %w", operation, name, &Error{err})
 }
 
-// Describe makes an error one line for users: what happened and, if known, what to do. It keeps request ids.
+// Describe returns one line for users: what happened, with the request id, and, if known, what to do.
 func Describe(err error) string {
 	if canceled := new(stopped); errors.As(err, &canceled) {
 		return OneLine(canceled.cause.Error())
@@ -276,12 +276,12 @@ func Describe(err error) string {
 	return text
 }
 
-// WrongScheme reports whether an endpoint with TLS was asked in plain HTTP, or vice versa: it never answers.
+// WrongScheme reports whether a plain HTTP request went to a TLS endpoint, or vice versa.
 func WrongScheme(err error) bool {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
 	}
-	for ; err != nil; err = errors.Unwrap(err) { // Describe rewords it
+	for ; err != nil; err = errors.Unwrap(err) { // errors.Error would print Describe's text
 		if slices.ContainsFunc(otherScheme, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 			return true
 		}
@@ -289,13 +289,13 @@ func WrongScheme(err error) bool {
 	return false
 }
 
-// otherScheme are net/http's texts for an answer that is a TLS alert, and for answers that are not TLS.
+// otherScheme lists net/http's messages for an answer that is a TLS alert, and for answers that are not TLS.
 var otherScheme = []string{
 	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client",
 	"first record does not look like a TLS handshake",
 }
 
-// isPage reports whether an answer is a page, not Tablestore's.
+// isPage reports whether an answer is a web page, not Tablestore's.
 func isPage(ots *tablestore.OtsError) bool {
 	return strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN
 }
@@ -306,8 +306,8 @@ type stopped struct{ cause error }
 func (s *stopped) Error() string   { return s.cause.Error() }
 func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
-// OneLine makes text fit for one line of a terminal or a log. It drops the middle of a long one: the beginning names
-// what has failed, and the end what to do or where to look.
+// OneLine fits text into one line of a terminal or log. It drops the middle of a long text, because the beginning says
+// what failed, and the end what to do.
 func OneLine(text string) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")

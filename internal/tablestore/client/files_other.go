@@ -2,5 +2,5 @@
 
 package client
 
-// openFiles is the limit of this process's open files; 0 is unknown.
+// openFiles returns the limit of this process's open files; 0 if unknown.
 func openFiles() int { return 0 }

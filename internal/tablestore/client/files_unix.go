@@ -4,7 +4,7 @@ package client
 
 import "syscall"
 
-// openFiles is the limit of this process's open files; 0 is unknown.
+// openFiles returns the limit of this process's open files; 0 if unknown.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// CreateIndex makes a secondary index of a table, unless it exists: an earlier process may have made it. The service
-// enters the existing rows. The error is ErrTableExists if a table or an index of another table has the name.
+// CreateIndex creates a secondary index of a table, unless an earlier process did. The service adds the existing rows
+// to it. The error is ErrTableExists if a table or an index of another table has the name.
 func (a *Admin) CreateIndex(name string, i table.Index) error {
 	kind := tablestore.IT_GLOBAL_INDEX
 	if i.Local {
@@ -42,7 +42,7 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 	return nil
 }
 
-// hasIndex reports whether a table has the wanted index.
+// hasIndex reports whether a table has the index.
 func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
 	t, err := a.Describe(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
 	return slices.ContainsFunc(t.IndexesAre, func(has table.Index) bool { return has.Holds(want) }), nil
 }
 
-// indexRefused recognises the service's refusal of a write to an index: "Can't write index table directly".
+// indexRefused reports whether the service refused a write to an index: "Can't write index table directly".
 func indexRefused(message string) bool {
 	return strings.HasPrefix(message, "Can't ") && strings.Contains(message, "index table directly")
 }

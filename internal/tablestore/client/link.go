@@ -20,22 +20,22 @@ import (
 	"unicode/utf8"
 )
 
-// How long connecting may take, and how long a connection may be idle: the SDK's own default, below the service's.
+// Limits on connecting and on idle time. The latter is the SDK's default, which is below the service's limit.
 const (
 	dialTimeout = 15 * time.Second
 	keepAlive   = 30 * time.Second
 	idleTimeout = 25 * time.Second
 )
 
-// route is the way to an endpoint without a proxy.
+// route connects to an endpoint without a proxy.
 type route struct {
 	address string
 	host    string
-	tls     *tls.Config // nil speaks plain
+	tls     *tls.Config // nil for plain HTTP
 }
 
-// newRoute returns the route to the endpoint, or nil if there is a proxy, or if the host is not written as it is dialed
-// and named in a request: net/http handles other alphabets, IPv6 zones and a colon without a port.
+// newRoute returns the route to the endpoint, or nil if net/http must be used: there is a proxy, or the host has
+// another alphabet, an IPv6 zone or a colon without a port.
 func newRoute(endpoint *url.URL) *route {
 	odd := func(r rune) bool { return r >= utf8.RuneSelf || r == '%' }
 	if strings.ContainsFunc(endpoint.Host, odd) || strings.HasSuffix(endpoint.Host, ":") {
@@ -57,33 +57,33 @@ func newRoute(endpoint *url.URL) *route {
 	return r
 }
 
-// link is a connection, kept from request to request. net/http hands requests between three goroutines and writes large
-// bodies in pieces: with 200 rows that was an eighth of a load's CPU, and 3 to 5 % with http.ClientConn
-// (docs/internals/performance-tried.md). A link writes head and body in one piece and reads with net/http's parser.
+// link is a connection, reused for many requests. It writes head and body in one piece and reads with net/http's
+// parser. net/http's transport passes requests between three goroutines and writes large bodies in pieces, which took
+// an eighth of a load's CPU with 200 rows, and 3 to 5 % with http.ClientConn (docs/internals/performance-tried.md).
 type link struct {
 	conn   net.Conn
-	plain  net.Conn // below TLS
+	plain  net.Conn // the connection below TLS
 	reader *bufio.Reader
-	used   time.Time // when the last answer was complete, or it was dialed
+	used   time.Time // when the last answer was complete, or the link was dialed
 	born   time.Time
-	until  time.Time // when another should take its place
+	until  time.Time // when it is to be replaced
 
 	answers int
 
 	// of the request in flight
 	run     context.Context // all waits end with it
-	stop    func() bool     // has them not end
-	timeout time.Duration   // without progress
-	last    time.Time       // it ends by then, with progress or without
+	stop    func() bool     // unties them
+	timeout time.Duration   // allowed without progress
+	last    time.Time       // deadline, despite progress
 }
 
-// slowest limits a request that makes constant progress, in time-outs.
+// slowest limits the duration of a request that makes progress, in time-outs.
 const slowest = 10
 
-// LongestRequest is the longest time of a request with that time-out: each piece of it and its answer may take one.
+// LongestRequest is the limit of a request's duration: its pieces and those of its answer may take a time-out each.
 func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
 
-// linkPiece is the part of a request sent at a time: a link that carries less in a time-out is useless.
+// linkPiece is the size of the pieces of a request: a network that takes longer than a time-out for one is useless.
 const linkPiece = 64 << 10
 
 func (r *route) dial(run context.Context) (*link, error) {
@@ -94,13 +94,13 @@ func (r *route) dial(run context.Context) (*link, error) {
 		return nil, err
 	}
 	now := time.Now()
-	// Links made together do not end together.
+	// Links made at the same time must not end at the same time.
 	l := &link{conn: conn, plain: conn, used: now, born: now, until: now.Add(linkAge + rand.N(linkAge/5))}
 	if r.tls != nil {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close() // of no use
-			// No request was sent, as when no one listens.
+			_ = conn.Close() // it cannot be used
+			// No request was sent, as if nobody were listening.
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS handshake: %w", err)}
 		}
 		l.conn = secure
@@ -110,7 +110,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// endsWith ties all waits on the link to run instead of the context before; false if they have already ended.
+// endsWith ties all waits on the link to run instead of the previous context. It returns false if that has ended them.
 func (l *link) endsWith(run context.Context) bool {
 	if l.run == run {
 		return true
@@ -120,24 +120,24 @@ func (l *link) endsWith(run context.Context) bool {
 	return waits
 }
 
-// abort closes a link with a request in flight, so that nothing more of it leaves this machine's buffers.
+// abort makes close discard what is left of a request in this machine's buffers.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails only when closed
+		_ = tcp.SetLinger(0) // fails only if it is closed
 	}
 }
 
 func (l *link) close() {
 	l.stop()
-	_ = l.conn.Close() // nothing awaited is in flight
+	_ = l.conn.Close() // no data in flight is needed
 }
 
-// usable reports whether the link can take another request: it was not idle for long or closed by the service.
+// usable reports whether the link can take another request: it was not idle for too long, nor closed by the service.
 func (l *link) usable() bool {
 	return time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
 
-// progress gives the request another time-out.
+// progress extends the deadline by another time-out.
 func (l *link) progress() error {
 	until := time.Now().Add(l.timeout)
 	if until.After(l.last) {
@@ -146,13 +146,13 @@ func (l *link) progress() error {
 	if err := l.conn.SetDeadline(until); err != nil {
 		return err
 	}
-	if l.run.Err() != nil { // checked after the deadline is set: ending the context sets another one
+	if l.run.Err() != nil { // checked after setting the deadline, which the end of the context sets, too
 		return context.Cause(l.run)
 	}
 	return nil
 }
 
-// arriving reads the service's bytes. Every arrival is progress.
+// arriving reads the service's bytes. Each read is progress.
 type arriving link
 
 func (a *arriving) Read(p []byte) (int, error) {
@@ -175,7 +175,7 @@ func (l *link) write(request []byte) (n int, err error) {
 	return n, err
 }
 
-// send sends a request and returns the answer before its body. It takes timeout without progress, or LongestRequest.
+// send sends a request and returns the answer's head. It fails after timeout without progress, or LongestRequest.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
 	l.endsWith(ctx)
 	l.timeout, l.last = timeout, time.Now().Add(LongestRequest(timeout))
@@ -190,7 +190,7 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 		return nil, &notSent{err}
 	}
 	if err != nil {
-		// A server that refuses a request without reading it answers first and then closes.
+		// A server that refuses a request unread answers first and then closes.
 		if res, readErr := l.answer(); readErr == nil {
 			res.Close = true
 			return res, nil
@@ -203,10 +203,10 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 	return l.answer()
 }
 
-// method is all that net/http needs of a request to read its answer.
+// method is a request with all that net/http needs to read its answer.
 var method = &http.Request{Method: http.MethodPost}
 
-// answer reads an answer's head; it skips interim ones.
+// answer reads an answer's head. It skips informational (1xx) answers.
 func (l *link) answer() (*http.Response, error) {
 	for {
 		res, err := http.ReadResponse(l.reader, method)
@@ -222,10 +222,10 @@ func (l *link) answer() (*http.Response, error) {
 	}
 }
 
-// headRoom is the space in front of a body for the request's head. A longer head costs a copy.
+// headRoom is the space before a body for the request's head. A longer head costs a copy.
 const headRoom = 2 << 10
 
-// join puts a request's head into the space before the body, and returns both.
+// join puts a request's head into the room before the body, and returns both.
 func join(buf, head []byte, room int) []byte {
 	if len(head) <= room {
 		from := room - len(head)

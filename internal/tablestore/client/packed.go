@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Packed is an answer's rows, checked: plainbuffer.Cells reads them.
+// Packed holds the rows of an answer as checked bytes, for plainbuffer.Cells.
 type Packed struct {
 	bytes []byte
 	rows  plainbuffer.Rows
@@ -25,10 +25,10 @@ func (p *Packed) Key(i int) []byte {
 	return p.rows.Keys[p.rows.KeyEnds[i-1]:p.rows.KeyEnds[i]]
 }
 
-// KeyColumns returns the least and most columns of the rows' keys: equal, except in a broken answer.
+// KeyColumns returns the smallest and largest number of key columns of a row. They differ only in a broken answer.
 func (p *Packed) KeyColumns() (least, most int) { return p.rows.Least, p.rows.Most }
 
-// Sum returns a row's plainbuffer.Hasher.Row, if the memory has a Hasher.
+// Sum returns the sum of a row by plainbuffer.Hasher.Row. It requires Sums.
 func (p *Packed) Sum(i int) uint64 { return p.rows.Sums[i] }
 
 func (p *Packed) Row(i int) []byte {
@@ -44,10 +44,10 @@ func (p *Packed) Row(i int) []byte {
 	return row
 }
 
-// Bytes is the size of the rows and their keys.
+// Bytes returns the size of the rows and their keys.
 func (p *Packed) Bytes() int { return len(p.bytes) + len(p.rows.Keys) }
 
-// Unpack decodes a row into the memory, replacing the row before.
+// Unpack decodes a row into the memory, replacing the previous one.
 func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()
@@ -58,7 +58,7 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	return p.row, nil
 }
 
-// Unpacked decodes the page's rows into the memory. Strings and binary values are views into the page.
+// Unpacked decodes all rows of the page into the memory. Strings and binary values are views into the page.
 func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()

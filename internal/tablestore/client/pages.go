@@ -17,8 +17,8 @@ type Ranger interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
 
-// GetPacked reads a page of rows as bytes into memory.Packed, replacing earlier ones; the answer has no rows. With a
-// client of New, they are checked as they come: the SDK's objects for each cell cost ten times as much.
+// GetPacked reads a page of rows as bytes into memory.Packed, replacing its rows; the returned answer has none. With a
+// client of New the bytes are used as received, which costs a tenth of the SDK's objects for each cell.
 func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse,
 	error) {
 	p := &page{PageMemory: memory}
@@ -32,7 +32,7 @@ func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory
 	return res, err
 }
 
-// get asks for the page. An answer that cannot be taken has the SDK's rows.
+// get requests the page. If take did not take its rows, the SDK has decoded them.
 func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.GetRangeResponse, error) {
 	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
 	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
@@ -53,13 +53,13 @@ func pageFor(r *http.Request) *page {
 	return nil
 }
 
-// The fields of GetRange's answer.
+// Field numbers of GetRange's answer.
 const (
 	rangeRows = 2
 	rangeNext = 3
 )
 
-// take takes an answer's rows and returns the answer without them. It leaves to the SDK what that decodes differently.
+// take takes an answer's rows and returns the answer without them, unless the SDK might decode them differently.
 func (p *page) take(body []byte) (rest []byte, err error) {
 	rest = make([]byte, 0, 512)
 	usual := true
@@ -98,17 +98,17 @@ func (p *page) split(rows []byte) error {
 	return err
 }
 
-// page takes an answer's rows, and makes rows like the SDK's client, all in a few pieces of memory.
+// page takes an answer's rows, and makes rows like the SDK's client in a few large allocations.
 type page struct {
 	*PageMemory
 	taken bool // the rows of the answer are in Packed
-	odd   bool // something no row of a table has was among them
+	odd   bool // a row contains something that a table's row cannot have
 	row   *tablestore.Row
 }
 
-// PageMemory is the memory of a page of rows. Its zero value is ready to use.
+// PageMemory is the reusable memory for a page of rows. Its zero value is ready to use.
 type PageMemory struct {
-	Packed // rows as bytes, of GetPacked
+	Packed // the rows of GetPacked
 	body   []byte
 	reader plainbuffer.RowReader
 	rows   []*tablestore.Row
@@ -126,7 +126,7 @@ type PageMemory struct {
 	cellsOf list[tablestore.AttributeColumn]
 }
 
-// Sums makes GetPacked compute the rows' sums. It is called before the memory is used.
+// Sums makes GetPacked compute the rows' sums. Call it before the first page.
 func (m *PageMemory) Sums(h *plainbuffer.Hasher) { m.reader.Hasher = h }
 
 func (m *PageMemory) begin() {
@@ -147,7 +147,7 @@ func (m *PageMemory) begin() {
 // leastCell is the approximate size of a short cell in an answer.
 const leastCell = 32
 
-// expect announces that many bytes of rows.
+// expect sizes the next allocations for this many bytes of rows.
 func (p *page) expect(bytes int) {
 	n := min(max(bytes/leastCell, 8), 4096)
 	s := &p.stores
@@ -197,12 +197,12 @@ func (p *page) value(c *plainbuffer.Column) any {
 	return nil
 }
 
-// store allocates elements many at a time. They stay in place until it begins again.
+// store allocates elements in pieces of many. They are valid until begin.
 type store[T any] struct {
 	all  [][]T // pieces
-	used int   // of these, those in use; free is the rest of the last one
+	used int   // number of pieces in use; free is the rest of the last one
 	free []T
-	size int // elements of the next piece
+	size int // number of elements in the next piece
 }
 
 func (s *store[T]) begin() { s.used, s.free = 0, nil }
@@ -226,14 +226,14 @@ func (s *store[T]) keep(v T) *T {
 	return e
 }
 
-// list makes slices of consecutive elements. They are valid until it begins again.
+// list makes slices of consecutive elements. They are valid until begin.
 type list[T any] struct {
 	all  []*T
-	from int // of the slice that is being made
+	from int // start of the slice being made
 	size int
 }
 
-// begin reuses the last piece of memory, the largest, for all.
+// begin makes the list reuse its last and largest piece of memory.
 func (l *list[T]) begin() { l.all, l.from = l.all[:0], 0 }
 
 func (l *list[T]) add(e *T) {
@@ -244,7 +244,7 @@ func (l *list[T]) add(e *T) {
 	l.all = append(l.all, e)
 }
 
-// take returns the elements since the last call, nil if there are none.
+// take returns the elements added since its last call, nil if there are none.
 func (l *list[T]) take() []*T {
 	from := l.from
 	l.from = len(l.all)
@@ -254,8 +254,8 @@ func (l *list[T]) take() []*T {
 	return l.all[from:l.from:l.from]
 }
 
-// boxed makes an interface value that points to v's target, which must not change any more. A conversion would copy it,
-// an allocation for each cell; an interface value is a type and a pointer, and here the pointer is v.
+// boxed makes an interface value of a type and the pointer v, without the allocation of a conversion, which would copy
+// *v for each cell. *v must not change any more.
 func boxed[T int64 | float64 | string | []byte](v *T) any {
 	var zero T
 	box := any(zero)

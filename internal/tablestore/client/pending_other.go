@@ -4,5 +4,5 @@ package client
 
 import "net"
 
-// pending is unknown here: a connection closed by the service is noticed when a request is written to it.
+// pending returns false, as this is unknown here: a closed connection is noticed when a request is written to it.
 func pending(net.Conn) bool { return false }

@@ -9,50 +9,50 @@ import (
 	"time"
 )
 
-// linkAge is how long a link serves before it is replaced: a load follows a service to other machines without a pause.
+// linkAge is how long a link is used before it is replaced, so that a load follows a service to other machines.
 const linkAge = 5 * time.Minute
 
-// A limit on links is raised again: by one, then two, four and so on. The wait doubles each time that it was too early.
+// Waits before the limit on links is raised: by one, then two, four and so on. A wait doubles if it was too short.
 const (
 	firstRaise = 5 * time.Second
 	lastRaise  = 10 * time.Minute
 )
 
-// alive is the maximum age of the last answer of a working link.
+// alive is how recent the last answer of any link must be for the service to count as up.
 const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
 
-// pool has the links of a connection. A request holds one until its answer is read.
+// pool holds the links of a connection. A request uses one until its answer is read.
 //
-// A service, a gateway or this machine may allow fewer links than senders. A link that cannot be made, or is made and
-// never answers, shows that only if others do answer at the same time; otherwise the service is down. Senders then
-// share the links that have answered, whose number the pool reports. Without any the limit is unknown.
+// A service, a gateway or this machine may allow fewer links than there are senders. This shows when a link cannot be
+// made, or never answers, while others do answer; if none does, the service is down. Then the limit is the number of
+// links that have answered, and senders share them.
 type pool struct {
 	route *route
 	most  int
 
 	mu      sync.Mutex
-	free    []*link // last used at the end
+	free    []*link // most recently used last
 	open    int     // links, including those being dialed
 	proven  int     // links that have answered
-	waiting int     // senders that wait for one
+	waiting int     // senders waiting for a link
 	freed   chan struct{}
-	unused  bool // every sender is closed: no link is kept
+	unused  bool // all senders are closed, so no link is kept
 
-	limit    int // of open; most if nothing is known
+	limit    int // of open; most if unknown
 	raise    time.Time
 	wait     time.Duration
 	step     int
-	tight    bool      // a link was one too many once
-	answered time.Time // the last time that any link did
+	tight    bool      // links have been limited before
+	answered time.Time // time of the last answer on any link
 }
 
 func newPool(r *route, most int) *pool {
 	return &pool{route: r, most: most, limit: most, freed: make(chan struct{}), wait: firstRaise, step: 1}
 }
 
-// take returns a link ready for use, or why there is none.
+// take returns a link ready for use, or an error if none became free in time.
 func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, timeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 			p.open++
 		}
 		if l != nil && failed != nil {
-			p.short(max(p.proven, 1)) // others do work
+			p.short(max(p.proven, 1)) // others work
 		}
 		alone, freed := p.open == 0, p.freed
 		if l == nil && !mayDial {
@@ -105,8 +105,8 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 	}
 }
 
-// dial makes a link that was not closed at once. Gateways that allow fewer accept one more and close it: a request sent
-// on it has an unknown outcome, though nobody has read it, and its rows would wait until they are settled.
+// dial makes a link and checks that it is not closed at once. Gateways accept a link beyond their limit and then close
+// it. A request sent on it would have an unknown outcome, though nobody read it, and its rows would have to wait.
 func (p *pool) dial(run context.Context) (*link, error) {
 	begun := time.Now()
 	l, err := p.route.dial(run)
@@ -117,7 +117,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	first, within := p.open == 1, p.closesWithin()
 	p.mu.Unlock()
 	if first {
-		return l, nil // nothing can be done about one too many
+		return l, nil // the only link cannot be one too many
 	}
 	select {
 	case <-time.After(time.Since(begun) + within):
@@ -130,13 +130,13 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// When a new link is checked, after a round trip.
+// How long a new link is watched, after a round trip.
 const (
 	closesAtOnce = 20 * time.Millisecond
-	closesLater  = 500 * time.Millisecond // after a connection was refused: other links work meanwhile
+	closesLater  = 500 * time.Millisecond // after a link was refused; other links work meanwhile
 )
 
-// closesWithin is how long the closing of an excess link may take.
+// closesWithin returns how long a gateway may take to close an excess link.
 func (p *pool) closesWithin() time.Duration {
 	if p.tight {
 		return closesLater
@@ -146,7 +146,7 @@ func (p *pool) closesWithin() time.Duration {
 
 var errClosedAtOnce = errors.New("the service, or a gateway, closes new connections at once: it accepts no more")
 
-// pop takes the last used link, and closes unusable ones.
+// pop takes the most recently used link, and closes unusable ones.
 func (p *pool) pop() *link {
 	for len(p.free) > 0 && time.Since(p.free[0].used) >= idleTimeout {
 		p.closed(p.free[0])
@@ -169,7 +169,7 @@ func (p *pool) closed(l *link) {
 		p.proven--
 	}
 	if p.proven == 0 {
-		p.limit, p.wait = p.most, firstRaise // the service is down: its limit will show
+		p.limit, p.wait = p.most, firstRaise // the service is down; its limit is unknown
 	}
 	l.close()
 }
@@ -191,7 +191,7 @@ func (p *pool) put(l *link, usable bool) {
 	p.tell()
 }
 
-// gone closes a link, nil for one that could not be dialed.
+// gone closes a link, or counts out one that could not be dialed (nil).
 func (p *pool) gone(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *pool) gone(l *link) {
 	p.tell()
 }
 
-// tell wakes the senders that wait.
+// tell wakes waiting senders.
 func (p *pool) tell() {
 	if p.waiting > 0 {
 		close(p.freed)
@@ -214,7 +214,7 @@ func (p *pool) tell() {
 	}
 }
 
-// note notes that the link has answered.
+// note records that the link has answered.
 func (p *pool) note(l *link, now time.Time) {
 	l.used = now
 	l.answers++
@@ -230,7 +230,7 @@ func (p *pool) note(l *link, now time.Time) {
 func (p *pool) short(links int) {
 	now := time.Now()
 	if p.limit < p.most && now.Before(p.raise) && links >= p.limit {
-		return // one that was in flight when the limit was set
+		return // it was in flight when the limit was lowered
 	}
 	if p.limit < p.most {
 		p.wait = min(2*p.wait, lastRaise)
@@ -239,7 +239,7 @@ func (p *pool) short(links int) {
 	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
 }
 
-// raised raises a limit when it is due.
+// raised raises the limit if that is due.
 func (p *pool) raised(now time.Time) {
 	if p.limit < p.most && !now.Before(p.raise) {
 		p.limit = min(p.limit+p.step, p.most)
@@ -248,7 +248,7 @@ func (p *pool) raised(now time.Time) {
 	}
 }
 
-// room is the limit of links.
+// room returns the limit of links.
 func (p *pool) room() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,14 +256,14 @@ func (p *pool) room() int {
 	return p.limit
 }
 
-// use keeps links from now on, until close.
+// use makes the pool keep links until close.
 func (p *pool) use() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unused = false
 }
 
-// close closes unused links.
+// close closes unused links, and others when they are put back.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,15 +274,15 @@ func (p *pool) close() {
 	p.free = nil
 }
 
-// repeatable are the small requests about tables before a load's first row, sent again in parallel if unanswered.
+// repeatable is the set of small requests about tables before a load's first row, which are hedged.
 var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/ComputeSplitPointsBySize": true}
 
 const (
 	hedgeAfter = 2 * time.Second
-	mostHedges = 16 // unanswered requests; the first times out earlier, unless its time-out is long
+	mostHedges = 16 // requests at a time; mostly the first one times out earlier
 )
 
-// hedged sends a request, again after every hedgeAfter without an answer. The first answer, or the first error, counts.
+// hedged sends a request, and once more after every hedgeAfter without an answer. The first answer or error counts.
 func (t *transport) hedged(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		res *http.Response

@@ -79,7 +79,7 @@ func TestSendersShareAllowedConnections(t *testing.T) {
 	})
 	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"),
 		Connections: senders})
-	keep := c.Sender() // the connections of those that end are closed
+	keep := c.Sender() // keeps connections open when other senders end
 	defer keep.Close()
 	must(t, conformance.ErrorOf(keep.Post("BatchWriteRow", text("x"))))
 	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
@@ -87,7 +87,7 @@ func TestSendersShareAllowedConnections(t *testing.T) {
 		for _, k := range failed {
 			n += k
 		}
-		// Each sender may notice once that its connection is one too many.
+		// Each sender may find once that its connection is one too many.
 		conformance.True(t, n <= 2*senders, "%d of %d requests failed: %v", n, senders*requests, failed)
 	}
 	room := c.Room()
@@ -109,7 +109,7 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 				serveAll(c)
 			}()
 		}
-		l.Close() // whoever comes now is refused
+		l.Close() // refuses further connections
 		close(accepted)
 	}()
 	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true,
@@ -124,17 +124,17 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 	for _, l := range links {
 		c.pool.put(l, true)
 	}
-	defer c.Sender().Close() // with the last sender the links would end
+	defer c.Sender().Close() // or the links would end with the last sender
 	failed := atOnce(c, senders, requests, "x")
 	conformance.True(t, len(failed) == 0, "%v", failed)
 	room := c.Room()
 	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections can be made", room, allowed)
 }
 
-// A link that the SDK's request opened, and that another sender uses, ends with the run and not with that request.
+// A link that a request of the SDK opened ends with the run, not with that request, so that other senders can use it.
 func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
-	for range 2 { // on a link that is made, and on that of the first
+	for range 2 { // on a new link, and on the same one again
 		_, err := c.Transport().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ListTable", nil))
 		l := c.pool.free[0]
 		conformance.True(t, err == nil && l.run == c.run && l.stop(), "%v, or the link ends with the request", err)
@@ -184,7 +184,7 @@ func TestConnectionLimitIsRaisedAgain(t *testing.T) {
 	})
 }
 
-// refusingKeys answers a request as told.
+// refusingKeys is a transport that answers requests as told.
 func refusingKeys(answers *[]string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
@@ -200,7 +200,7 @@ func refusingKeys(answers *[]string) roundTrip {
 	}
 }
 
-func TestRefusalOfAcceptedKeysIsTemporaryForAWhile(t *testing.T) {
+func TestRefusalOfAcceptedKeysIsTemporary(t *testing.T) {
 	const vpc = "Request denied because this instance can only be accessed from the binded VPC."
 	const patience = time.Minute
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestRefusalOfAcceptedKeysIsTemporaryForAWhile(t *testing.T) {
 	})
 }
 
-// forgetful has no keys for a moment.
+// forgetful is a provider that has no keys.
 type forgetful struct{}
 
 func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCredentials{} }
@@ -259,13 +259,13 @@ func TestUnsignableRequestIsNotSent(t *testing.T) {
 	conformance.Equal(t, sent, 0, "sent")
 }
 
-// broken fails requests with a network error, before or after the service receives them.
+// broken is a network that fails requests before or after the service receives them.
 type broken struct {
 	http.RoundTripper
 	fail  error
-	times int // the first ones
+	times int // number of requests that fail, from the first on
 	after bool
-	page  int // in place of fail: the status of a page of HTML
+	page  int // status of an HTML page to answer with instead of fail
 	sent  int
 }
 
@@ -301,7 +301,7 @@ var (
 	noResolver = &net.DNSError{Err: "server misbehaving", Name: "somewhere", IsTemporary: true}
 )
 
-// unreachable is a service that cannot be reached at first.
+// unreachable returns an Admin of a service that cannot be reached at first.
 func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *broken) {
 	t.Helper()
 	target := embedded(t, new(faults.Plan))
@@ -315,7 +315,7 @@ var (
 	defaults  = table.Definition{TimeToLive: -1, MaxVersions: 1}
 )
 
-func TestDownEndpointIsWaitedFor(t *testing.T) {
+func TestAdminWaitsForEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fail  error
@@ -343,7 +343,7 @@ func TestDownEndpointIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWrongEndpointIsNotWaitedFor(t *testing.T) {
+func TestAdminDoesNotWaitForWrongEndpoint(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail error
 		want string
@@ -357,13 +357,13 @@ func TestWrongEndpointIsNotWaitedFor(t *testing.T) {
 		conformance.Equal(t, b.sent, 1, "requests")
 	}
 	a, b := unreachable(t, refusedDial, 1000, false)
-	a.ReachFor = 0 // what a user waits for at a terminal
+	a.ReachFor = 0 // as at a terminal, where a user waits
 	_, err := a.Describe("t")
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "cannot connect to 10.0.0.1:80") && b.sent == 1,
 		"%v after %d requests", err, b.sent)
 }
 
-func TestWaitingForAnEndpointEnds(t *testing.T) {
+func TestWaitForEndpointEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		a := &Admin{Context: context.Background(), ReachFor: time.Minute}
@@ -380,8 +380,8 @@ func TestWaitingForAnEndpointEnds(t *testing.T) {
 	})
 }
 
-// A table of the same name that another process created is not the one whose answer was lost.
-func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
+// A table that another process created must not be taken for the one of a lost answer.
+func TestCreateDistinguishesOtherProcesses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  []table.KeyColumn
 		d    table.Definition
@@ -401,7 +401,7 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 	}
 }
 
-// silentAtFirst leaves requests unanswered until it serves, then answers with an error page.
+// silentAtFirst leaves requests unanswered until a given time, then answers with an error page.
 type silentAtFirst struct {
 	serves   time.Time
 	requests atomic.Int64
@@ -420,7 +420,7 @@ func TestUnansweredDescribeIsRepeated(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		lasts    time.Duration
-		stop     time.Duration // 0 is never
+		stop     time.Duration // 0 means never
 		took     time.Duration
 		requests int64
 	}{
@@ -450,7 +450,7 @@ func TestUnansweredDescribeIsRepeated(t *testing.T) {
 	}
 }
 
-// pieces is an answer whose bytes arrive one after the other, each after a pause.
+// pieces is an answer whose bytes arrive one by one, each after a pause.
 type pieces struct {
 	ctx   context.Context
 	text  string
@@ -473,7 +473,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 func (p *pieces) Close() error { return nil }
 
-// slowly answers in this way.
+// slowly is a transport that answers in pieces, with this pause.
 type slowly time.Duration
 
 func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -508,7 +508,7 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// whole reads the body of a request as an engine in the same process does.
+// whole is a writer that receives the body of a request as an engine in the same process does.
 type whole struct{ pieces [][]byte }
 
 func (w *whole) Write(p []byte) (int, error) {
@@ -516,7 +516,7 @@ func (w *whole) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestBodyIsHandedOverWithoutACopy(t *testing.T) {
+func TestBodyIsPassedWithoutCopy(t *testing.T) {
 	sent := []byte("rows of a request")
 	told := 0
 	b := &requestBody{rest: sent, progress: func() { told++ }}

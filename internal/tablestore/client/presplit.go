@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxRanges is the maximum number of ranges of a new table. A test of the Java SDK gets six, but not eleven.
+// MaxRanges is the largest number of ranges of a new table. A test of the Java SDK gets six, but not eleven.
 const MaxRanges = 10
 
-// Variants of PlainBuffer, the form of partition bounds.
+// Variant types of PlainBuffer, in which partition bounds are encoded.
 const (
 	variantInteger = 0
 	variantString  = 3
@@ -25,9 +25,9 @@ const (
 	variantInfMax  = 10
 )
 
-// CreateSplit makes a table as Create does, with partitions between the bounds: ascending values of the first key
-// column, fewer than MaxRanges. refused is why the service refuses them; the table is then made with one partition. A
-// created table does not prove that the service has used the bounds: Layout does. Connection must be set.
+// CreateSplit creates a table like Create, with partitions between the bounds, which are ascending values of the first
+// key column, fewer than MaxRanges. If the service refuses them, refused says why, and the table has one partition.
+// Success does not prove that the service used the bounds; Layout shows that. Connection must be set.
 func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) (refused, err error) {
 	err = a.createItself(name, key, d, defined, bounds)
@@ -37,7 +37,7 @@ func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definiti
 	return &Error{err}, a.CreateDefined(name, key, d, defined)
 }
 
-// createItself sends a request that the SDK's client cannot make.
+// createItself creates a table by a request that the SDK's client cannot make.
 func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) error {
 	if a.Connection == nil {
@@ -59,7 +59,7 @@ func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 	return err
 }
 
-// createRequest is the request for a table, with partitions if there are bounds.
+// createRequest returns the request to create a table, with partitions if there are bounds.
 func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) *otsprotocol.CreateTableRequest {
 	meta := &otsprotocol.TableMeta{TableName: &name}
@@ -97,7 +97,7 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, defin
 	return req
 }
 
-// boundVariant is a key column's value without a length in front.
+// boundVariant encodes a key column's value without a length before it.
 func boundVariant(v table.Value) []byte {
 	if v.Type == table.Integer {
 		return binary.LittleEndian.AppendUint64([]byte{variantInteger}, uint64(v.Int))

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// Transport returns a transport for single requests over the senders' connections: two pools might block each other.
+// Transport returns a transport for single requests on the senders' links, because two pools could block each other.
 func (c *Connection) Transport() http.RoundTripper {
 	if c.pool == nil {
 		return c.base
@@ -16,10 +16,10 @@ func (c *Connection) Transport() http.RoundTripper {
 	return (*sharedLinks)(c)
 }
 
-// sharedLinks is a Connection as a transport of POST requests.
+// sharedLinks is a Connection used as a transport of POST requests.
 type sharedLinks Connection
 
-// RoundTrip sends a request on a link of the pool. The answer is in memory.
+// RoundTrip sends a request on a link of the pool. The answer's body is in memory.
 func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	request, err := c.bytesOf(r)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body, err := readAll(nil, res.Body, res.ContentLength, mostOf(r.URL.Path, res.StatusCode))
-	c.pool.put(l, l.endsWith(c.run) && err == nil && !res.Close) // the next request does not end with this one
+	c.pool.put(l, l.endsWith(c.run) && err == nil && !res.Close) // so that the end of this request does not end the next
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// A request's headers, in net/http's form. The SDK's names are lower case; the service ignores case.
+// Names of headers in net/http's form. The SDK's are lower case; the service ignores case.
 const (
 	headerUserAgent   = "User-Agent"
 	headerDate        = "X-Ots-Date"
@@ -36,12 +36,12 @@ const (
 )
 
 const (
-	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the signer's
-	// The SDK's own layout ends in .123Z, which package time reads as a date; the service checks seconds.
+	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the same as the SDK's
+	// The SDK's layout ends in .123Z, which package time takes for a date. The service checks seconds only.
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the signed headers of a request whose body has the MD5, and was bytes before compression; 0 is none.
+// signWith returns the signed headers of a request with the MD5 of its body. was is as in post.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte,
 	was int) (http.Header, error) {
 	header := http.Header{
@@ -74,18 +74,18 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 	return header, nil
 }
 
-// complete reports whether a request has all signed headers. For others, users search for the SDK signer's message.
+// complete reports whether a request has all headers to sign. If not, the SDK's signer gives the error that users know.
 func complete(header http.Header) bool {
 	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5},
 		func(name string) bool { return header[name][0] == "" })
 }
 
-// requestBody reads a request's body from a sender's memory and knows when the transport has finished with it.
+// requestBody reads a request's body from a sender's memory and records when the transport has finished with it.
 type requestBody struct {
 	rest     []byte
-	progress func() // called when more is read; may be nil
+	progress func() // called when bytes are read; may be nil
 	closed   atomic.Bool
-	next     *requestBody // of the transport's next attempt
+	next     *requestBody // for the transport's next attempt
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -100,7 +100,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo hands over the rest in one piece: an engine in the process takes it without a copy. (net/http uses Read.)
+// WriteTo writes the rest in one piece, which an engine in this process takes without a copy. (net/http uses Read.)
 func (b *requestBody) WriteTo(w io.Writer) (int64, error) {
 	if len(b.rest) == 0 {
 		return 0, nil
@@ -118,7 +118,7 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// again is the body for the transport's next attempt.
+// again returns the body for the transport's next attempt.
 func (b *requestBody) again(body []byte) *requestBody {
 	next := &requestBody{rest: body, progress: b.progress}
 	b.next = next
@@ -135,14 +135,14 @@ func (b *requestBody) isReleased() bool {
 	return true
 }
 
-// decodeError reads the service's error message: code (1), required, and message (2).
+// decodeError decodes the service's error message: code (field 1), required, and message (2).
 func decodeError(b []byte) (code, message string, ok bool) {
 	e := new(otsprotocol.Error)
 	err := unmarshal(b, e)
 	return e.GetCode(), e.GetMessage(), err == nil && e.Code != nil
 }
 
-// unmarshal reads a protocol message, which may lack fields.
+// unmarshal decodes a protocol message, which may lack required fields.
 func unmarshal(body []byte, to protoadapt.MessageV1) error {
 	return proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(body, protoadapt.MessageV2Of(to))
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// takeSlowly reads a request slowly, over several of the client's timeouts, and answers it.
+// takeSlowly reads a request over several of the client's time-outs, and answers it.
 func takeSlowly(c net.Conn, pause time.Duration) {
 	defer c.Close()
 	if tcp, ok := c.(*net.TCPConn); ok {
@@ -22,7 +22,7 @@ func takeSlowly(c net.Conn, pause time.Duration) {
 	}
 	for n := int64(1); n > 0 && err == nil; {
 		n, err = io.CopyN(io.Discard, r.Body, 64<<10)
-		time.Sleep(pause) // this is the slow link
+		time.Sleep(pause) // imitates a slow network
 	}
 	_, _ = io.WriteString(c, okAnswer)
 }
@@ -48,7 +48,7 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 				if err == nil {
 					return
 				}
-				if try == 5 { // a machine that stands still for half a second makes no progress
+				if try == 5 { // a machine that stalls for half a second makes no progress
 					t.Fatalf("after %v: %v", took, err)
 				}
 			}
@@ -56,7 +56,7 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 	}
 }
 
-// A service that reads a little now and then would otherwise hold a worker until the load ends.
+// Otherwise a service that reads a little now and then would block a worker until the load ends.
 func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })
@@ -66,8 +66,8 @@ func TestRequestEndsDespiteProgress(t *testing.T) {
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }
 
-// A gateway on a busy machine is late in closing an excess connection, and requests sent on it until then are in doubt
-// for half a minute.
+// A gateway on a busy machine may be slow to close an excess connection, and the outcome of requests sent on it would
+// be unknown for half a minute.
 func TestNewConnectionIsWatchedLongerAfterExcess(t *testing.T) {
 	p := newPool(nil, 8)
 	before := p.closesWithin()

@@ -19,20 +19,20 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// DescribeTable fields that the SDK drops: partitions' bounds, PlainBuffer rows with one column, and the creation time.
+// Fields of DescribeTable that the SDK drops: partition bounds (PlainBuffer rows with one column) and creation time.
 const (
 	shardSplits  protowire.Number = 6
 	creationTime protowire.Number = 9
 )
 
-// Layout is the starts of a table's partitions, and the table's identity.
+// Layout holds the starts of a table's partitions, and identifies the table.
 type Layout struct {
-	// Bounds are the first partition-key values of every partition but the first, in order, if the service names them.
+	// Bounds are the first partition-key values of all partitions but the first, in order, if the service reports them.
 	Bounds  []table.Value
 	Created int64 // as in Table
 }
 
-// Layout sends one DescribeTable, without retries: callers ask again soon. It may return ErrNoTable.
+// Layout sends one DescribeTable, without retries, because callers repeat it anyway. It may return ErrNoTable.
 func (a *Admin) Layout(name string) (*Layout, error) {
 	answer, err := a.rawDescription(name)
 	if err != nil {
@@ -52,7 +52,7 @@ func layoutOf(name string, answer []byte) (l *Layout, err error) {
 	return l, nil
 }
 
-// Splits returns the bounds of Layout. Unlike Layout it retries, because its callers divide a table once.
+// Splits returns the bounds of Layout. Unlike Layout it retries, because its callers need them only once.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -65,11 +65,11 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 	return l.Bounds, nil
 }
 
-// rawDescription is the service's raw answer to one DescribeTable.
+// rawDescription returns the service's raw answer to one DescribeTable.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
 	if err == nil && len(answer) == 0 {
-		err = errors.New("its answer was not seen; the connection was not made by New")
+		err = errors.New("its answer was not recorded; the client was not made by New")
 	}
 	return answer, err
 }
@@ -83,7 +83,7 @@ func (a *Admin) description(name string) (answer []byte, err error) {
 	return answer, a.wrap("describe", name, err)
 }
 
-// describe sends one DescribeTable. raw is the service's raw answer, empty if the connection was not made by New.
+// describe sends one DescribeTable. raw is the service's raw answer, empty if the client was not made by New.
 func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
@@ -97,7 +97,7 @@ func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, ra
 	return res, answer.body.Bytes(), err
 }
 
-// decodeCreated reads a table's creation time; 0 if the answer has none.
+// decodeCreated returns a table's creation time, 0 if the answer has none.
 func decodeCreated(answer []byte) (created int64, err error) {
 	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
 		if number != creationTime || kind != protowire.VarintType {
@@ -132,10 +132,10 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 	return bounds, nil
 }
 
-// recording keeps the bytes of one answer, of which the SDK drops unknown fields: transport knows it by its trace id.
+// recording keeps the bytes of one answer, because the SDK drops unknown fields. transport finds it by its trace id.
 type recording struct{ body bytes.Buffer }
 
-// headerTraceID is the SDK's header for a trace id. The service writes it to its logs.
+// headerTraceID is the SDK's header for a trace id, which the service logs.
 const headerTraceID = "X-Ots-Sdk-Traceid"
 
 var (
@@ -143,14 +143,14 @@ var (
 	lastTrace  atomic.Int64
 )
 
-// start makes the transport record the answer to the request with the trace id.
+// start makes the transport record the answer to the request with the returned trace id.
 func (r *recording) start() string {
 	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
 	recordings.Store(id, r)
 	return id
 }
 
-// record copies an answer to the recording that its request asked for, if any.
+// record copies an answer to its request's recording, if there is one.
 func record(r *http.Request, res *http.Response) {
 	id := r.Header.Get(headerTraceID)
 	if id == "" {
@@ -173,10 +173,10 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// samplePatience limits the time for a sample, on which nothing depends.
+// samplePatience limits the time for a sample, which is never essential.
 const samplePatience = 2 * time.Second
 
-// CellTypes returns the types of the values in a table's columns in its first and last n rows, and how many it read.
+// CellTypes returns the types of values, by column, in a table's first and last n rows, and how many rows it read.
 func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int,
 	err error) {
 	types = map[string]map[table.Type]bool{}
@@ -208,7 +208,7 @@ func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types ma
 				types[c.ColumnName][ValueOf(c.Value).Type] = true
 			}
 		}
-		if res.NextStartPrimaryKey == nil { // these were all
+		if res.NextStartPrimaryKey == nil { // the table has no more rows
 			break
 		}
 	}

@@ -24,11 +24,11 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// described is an answer to DescribeTable: table t1 with string key uid, and one partition bound, uid = "m".
+// described is an answer to DescribeTable: table t1 with the string key uid, and one partition bound, uid = "m".
 const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520" +
 	"012a020800321d7500000001030403000000756964050600000003010000006d0abd09a6"
 
-// answers is a service that gives every request the same answer, or several answers in turn.
+// answers is a service that gives all requests the same answer, or several answers in turn.
 type answers struct {
 	mu       sync.Mutex
 	status   int
@@ -58,7 +58,7 @@ func unhex(t *testing.T, digits string) []byte {
 	return conformance.Try(hex.DecodeString(digits)).Must(t)
 }
 
-// withBounds returns the answer with one more bound.
+// withBounds returns described with these bounds added.
 func withBounds(t *testing.T, values ...table.Value) []byte {
 	answer := unhex(t, described)
 	name := plainbuffer.NewName("uid")
@@ -72,7 +72,7 @@ func withBounds(t *testing.T, values ...table.Value) []byte {
 	return answer
 }
 
-func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
+func TestPartitionBoundsAreRead(t *testing.T) {
 	more := []table.Value{{Type: table.String, Bytes: []byte("m\x00")}, {Type: table.Integer, Int: -5},
 		{Type: table.Binary, Bytes: []byte{0xff}}}
 	a, service := answering(t, 200, withBounds(t, more...))
@@ -82,7 +82,7 @@ func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
 	conformance.Equal(t, service.requests, 1, "requests")
 }
 
-func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
+func TestConcurrentDescriptionsAreKeptApart(t *testing.T) {
 	a, _ := answering(t, 200, withBounds(t), withBounds(t, table.Value{Type: table.Integer, Int: 1}))
 	var wait sync.WaitGroup
 	var mu sync.Mutex
@@ -143,7 +143,7 @@ func TestUnrecordedAnswerIsAnError(t *testing.T) {
 	conformance.Refused(t, err, "not seen", "%v", got)
 }
 
-// splitter is an Admin of a store in this process that can create tables with partitions.
+// splitter returns an Admin of a store in this process that can create tables with partitions.
 func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (*Admin, *server.Server) {
 	t.Helper()
 	s := engine(t, server.Options{})
@@ -154,7 +154,7 @@ func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (
 	return admin(t, target), s
 }
 
-// splitBounds are values of each partition-key type, in order.
+// splitBounds holds ascending values of each partition-key type.
 var splitBounds = map[table.Type][]table.Value{
 	table.String: {{Type: table.String, Bytes: []byte("b")}, {Type: table.String, Bytes: []byte("b\u00fc")},
 		{Type: table.String, Bytes: []byte("c")}},
@@ -194,7 +194,7 @@ func TestTableIsCreatedWithoutRefusedPartitions(t *testing.T) {
 	}
 }
 
-// cutting loses the answer to the first CreateTable.
+// cutting is a network that loses the answer to the first CreateTable.
 type cutting struct {
 	base http.RoundTripper
 	done bool
@@ -232,7 +232,7 @@ func TestTableNameMayExceedSDKsLimit(t *testing.T) {
 	}
 }
 
-// clocked is an embedded service with its own clock and a table t.
+// clocked returns an Admin of an embedded service with its own clock and a table t.
 func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	t.Helper()
 	s := engine(t, server.Options{Faults: plan, Now: func() time.Time { return *now }})
@@ -241,7 +241,7 @@ func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	return a
 }
 
-func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
+func TestReservedThroughputIsChangedOncePerInterval(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	a := clocked(t, &now, nil)
 	created := now
@@ -301,7 +301,7 @@ func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
 	})
 }
 
-func TestAMissingTableCannotBeChanged(t *testing.T) {
+func TestMissingTableCannotBeChanged(t *testing.T) {
 	now := time.Now()
 	a := clocked(t, &now, nil)
 	_, adjusted := a.Adjusted("none")
@@ -313,7 +313,7 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 
 func TestAdjustedIsReadFromAnswer(t *testing.T) {
 	described := unhex(t, described)
-	details := func(f ...uint64) []byte { // number, value …, after the required units
+	details := func(f ...uint64) []byte { // numbers and values of fields after the required units
 		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})
 		for i := 0; i < len(f); i += 2 {
 			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(f[i]), protowire.VarintType), f[i+1])
@@ -335,7 +335,7 @@ func TestAdjustedIsReadFromAnswer(t *testing.T) {
 	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
-// TestMadeOfComparesEveryField tries tables that differ in one part: first, in the middle and last.
+// TestMadeOfComparesEveryField tests tables that differ in one field: the first, a middle one or the last.
 func TestMadeOfComparesEveryField(t *testing.T) {
 	number, seconds, yes := 7, int64(7), true
 	whole := Change{&number, &number, &number, &number, &seconds, &yes}

@@ -20,14 +20,14 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Patience limits how long table operations are retried while the service is busy, maxAmbiguous how often while its
-// answers are meaningless and no other ever came: an endpoint that is not Tablestore answers like that forever.
+// Patience limits how long table operations are retried while the service is busy. maxAmbiguous limits the attempts
+// while all answers are meaningless, as from an endpoint that is not Tablestore.
 const (
 	Patience     = 2 * time.Minute
 	maxAmbiguous = 5
 )
 
-// ErrTableExists says that a table's name is taken.
+// ErrTableExists says that the name of a table is taken.
 var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
 
 // ErrNoTable says that a table does not exist.
@@ -38,30 +38,30 @@ type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
-	// Created is the creation time, in microseconds since 1970 by the service's clock; 0 is unknown.
+	// Created is the creation time in microseconds since 1970 by the service's clock; 0 if unknown.
 	Created int64
-	Indexes []string // secondary indexes
-	// IndexesAre defines each of Indexes.
+	Indexes []string // names of secondary indexes
+	// IndexesAre has the definitions of Indexes.
 	IndexesAre []table.Index
 	table.Definition
 }
 
-// Admin works on tables. It retries while the service is busy, or the network to an endpoint that answered fails.
+// Admin operates on tables. It retries while the service is busy, or while the network to a proven endpoint fails.
 type Admin struct {
 	Client *tablestore.TableStoreClient
-	// Context ends waiting between tries; requests end with the client's own.
+	// Context ends waits between attempts. Requests end with the client's own context.
 	Context context.Context
 	// RetryFor limits how long an operation is retried; 0 means Patience.
 	RetryFor time.Duration
-	// Proven means that the endpoint has answered as Tablestore before: a broken connection is then a temporary fault.
+	// Proven means that the endpoint has answered as Tablestore before, so a broken connection is a temporary fault.
 	Proven bool
 
 	answered atomic.Bool
-	// ReachFor limits how long an endpoint that does not answer is retried. 0: not at all: it is mostly wrong, not down.
+	// ReachFor limits how long an endpoint that never answered is retried. 0 means not at all: it is probably wrong.
 	ReachFor time.Duration
-	// Connection sends requests that the SDK's client lacks. May be nil; then they are unavailable.
+	// Connection sends requests that the SDK's client lacks. If nil, they are unavailable.
 	Connection *Connection
-	// OnWait is called once with the reason and the longest time of retries because no one answers. May be nil.
+	// OnWait is called once if no one answers, with the reason and the limit of the retries. May be nil.
 	OnWait func(why string, most time.Duration)
 }
 
@@ -122,8 +122,8 @@ func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
 	return name
 }
 
-// Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call,
-// with a lost answer, may have made is not an error if it is the requested one.
+// Create creates a table. The error is ErrTableExists if the name is taken, unless the table is as requested and may be
+// from an attempt of this call whose answer was lost.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
 	return a.CreateDefined(name, key, d, nil)
 }
@@ -160,10 +160,10 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 	}))
 }
 
-// maxSDKName is the longest table name of the SDK's client; the service takes more.
+// maxSDKName is the longest table name that the SDK's client accepts; the service accepts longer ones.
 const maxSDKName = 100
 
-// create sends the request for a table until it is answered. A table of an earlier try counts if it is as requested.
+// create calls send until it is answered. A table from an earlier attempt counts if it is as requested.
 func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, send func() error) error {
 	unsure := false
 	return a.try(func() error {
@@ -176,7 +176,7 @@ func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, s
 	})
 }
 
-// isAsAsked returns nil if the table has the requested key and options, exists otherwise.
+// isAsAsked returns nil if the table has the requested key and options, else exists.
 func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
 	t, err := a.Opened(name)
 	if err != nil {
@@ -191,13 +191,13 @@ func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition
 	return nil
 }
 
-// DefaultDeviation is the service's own maximum deviation of timestamps in seconds.
+// DefaultDeviation is the service's default maximum deviation of timestamps, in seconds.
 const DefaultDeviation = 86400
 
-// OpensWithin is how long after CreateTable the service may still answer that the table does not exist.
+// OpensWithin is how long after CreateTable the service may still say that the table does not exist.
 const OpensWithin = 90 * time.Second
 
-// Opened returns a table that this process has just made, once the service knows it: for OpensWithin it may deny it.
+// Opened waits until the service knows a table that this process has just created, and returns it.
 func (a *Admin) Opened(name string) (*Table, error) {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
 	patience := ratelimit.Patience{For: OpensWithin}
@@ -244,14 +244,14 @@ func (a *Admin) List() ([]string, error) {
 	return res.TableNames, nil
 }
 
-// try repeats a table operation while that can help: reads and creations are safe to repeat.
+// try repeats a table operation while that can help. Reads and creations are safe to repeat.
 func (a *Admin) try(op func() error) error {
 	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
 }
 
 // tryFor is try with its own patience.
 func (a *Admin) tryFor(most time.Duration, op func() error) error {
-	const base = 100 * time.Millisecond // patience counts no more than a quarter of its time between two attempts
+	const base = 100 * time.Millisecond // patience counts at most a quarter of its time between two attempts
 	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, most/4))}
 	patience := ratelimit.Patience{For: most}
 	reach, told := ratelimit.Patience{For: cmp.Or(a.ReachFor, patience.For)}, false
@@ -293,7 +293,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	}
 }
 
-// mayBeDown reports whether an endpoint that has never answered may do so later. Mostly it is wrong.
+// mayBeDown reports whether an endpoint that has never answered may only be down, and not wrong.
 func (a *Admin) mayBeDown(err error, attempt int) bool {
 	if untrusted(err) || WrongScheme(err) {
 		return false
@@ -305,20 +305,20 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 		return a.ReachFor > 0
 	}
 	var timeout net.Error
-	// Not every time-out error says so by net.Error.
+	// Not every time-out is a net.Error.
 	cut := unserved(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
 }
 
-// unserved reports whether a proxy answered, with its own page, that the service does not.
+// unserved reports whether a proxy answered, with its own page, that it cannot reach the service.
 func unserved(err error) bool {
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable,
 		http.StatusGatewayTimeout}, ots.HttpStatusCode)
 }
 
-// answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+// answered turns a panic into an error, because the SDK dereferences fields that a broken answer lacks.
 func answered(op func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -346,7 +346,7 @@ func IsNoTable(err error) bool {
 	return errors.Is(err, ErrNoTable) || codeOf(err) == "OTSObjectNotExist"
 }
 
-// codeOf is the code of the service's answer, "" if it gave none.
+// codeOf returns the code of the service's answer, "" if there is none.
 func codeOf(err error) string {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return ots.Code
@@ -354,7 +354,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// Error shows an SDK error in one line and keeps its cause.
+// Error wraps an SDK error, and describes it on one line.
 type Error struct{ Cause error }
 
 func (e *Error) Error() string { return Describe(e.Cause) }

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// The option's number in Linux, which package syscall lacks.
+// tcpNotSentLowAt is TCP_NOTSENT_LOWAT, which package syscall lacks.
 const tcpNotSentLowAt = 25
 
-// keepUnsentLow limits a connection's unsent bytes. Filling the system's buffers, of megabytes, is not progress.
+// keepUnsentLow limits a connection's unsent bytes: filling the system's buffers of megabytes is not progress.
 func keepUnsentLow(c net.Conn) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -19,6 +19,6 @@ func keepUnsentLow(c net.Conn) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpNotSentLowAt, 2*linkPiece) // a system without it has none
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpNotSentLowAt, 2*linkPiece) // harmless if unsupported
 	})
 }

@@ -4,5 +4,5 @@ package client
 
 import "net"
 
-// keepUnsentLow does nothing: the time-out then runs from when the system has taken a request.
+// keepUnsentLow does nothing here, so the time-out starts when the system has buffered a request.
 func keepUnsentLow(net.Conn) {}

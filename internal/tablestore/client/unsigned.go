@@ -13,7 +13,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// UnsignedVariable is the environment variable that accepts answers without a signature: a proxy may strip it.
+// UnsignedVariable is the environment variable that makes tsimport accept answers whose signature a proxy removed.
 const UnsignedVariable = "TSIMPORT_UNSIGNED_ANSWERS"
 
 // AcceptUnsigned reports whether the environment accepts answers without a signature.
@@ -28,39 +28,39 @@ func AcceptUnsigned() (bool, error) {
 	}
 }
 
-// mustBeSigned are destructive operations, or changes that affect others: AcceptUnsigned does not apply to them.
+// mustBeSigned is the set of operations that delete or change tables; AcceptUnsigned does not apply to their answers.
 var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true,
 	"/DeleteDefinedColumn": true}
 
-// claim is an answer's content, if it is believed.
+// claim is what an answer claims, if it is to be believed.
 type claim uint8
 
 const (
 	success    claim = iota // a status of 2xx
-	keyRefused              // 403 OTSAuthFailed: who has the wrong secret cannot check its signature
+	keyRefused              // 403 OTSAuthFailed; with a wrong secret its signature cannot be checked
 	refused                 // any other refusal
 )
 
-// decision is what is decided on an answer.
+// decision is the reaction to an answer.
 type decision uint8
 
 const (
 	counts  decision = iota
-	nothing          // whether the request was carried out is unknown
-	pauses           // likewise, and the keys may have been withdrawn: tried again for Patience
-	ends             // likewise, and the command ends: the keys are wrong
+	nothing          // the outcome of the request is unknown
+	pauses           // likewise; the keys may be revoked, so it is retried for Patience
+	ends             // likewise; the keys are wrong, so the command ends
 )
 
-// decisions says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot
-// sign them; so an answer counts only if it is signed with the secret of its request, over its path, headers and
-// checksum. The columns: unsigned before any signed answer; unsigned later; signed.
+// decisions gives the reaction to every answer. An attacker on the network can drop, repeat and forge answers, but not
+// sign them. So an answer counts only if it is signed with the secret of its request, over path, headers and checksum.
+// The columns are: unsigned, before any signed answer; unsigned, later; signed.
 var decisions = [...][3]decision{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
 	refused:    {nothing, nothing, counts},
 }
 
-// rule decides about an answer, signed or not. A refusal without a code is a proxy's page and settles nothing.
+// rule decides what an answer settles, by returning nil or an error. A refusal without a code is left to the caller.
 func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, body []byte) error {
 	u := &unsigned{page: tablestore.OtsError{HttpStatusCode: res.StatusCode}, proven: t.proven.Load(),
 		present: res.Header.Get(headerAuthorization) != "", must: accept && mustBeSigned[path]}
@@ -76,7 +76,7 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 			what = keyRefused
 		}
 	} else if mustBeSigned[path] || path == "/CreateTable" {
-		// The status is not signed, and a refusal reads like an answer without contents.
+		// The status is not signed, and the SDK would take a refusal for an empty answer.
 		if code, _, ok := decodeError(body); ok && strings.HasPrefix(code, "OTS") {
 			return errStatus
 		}
@@ -113,12 +113,12 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	return u
 }
 
-// unsigned is the error of an answer without a valid signature. If it ends the command, the keys count as refused.
+// unsigned is the error for an answer without a valid signature. If ends is set, it wraps the refusal of the keys.
 type unsigned struct {
 	page    tablestore.OtsError
-	says    *tablestore.OtsError // nil for a success
+	says    *tablestore.OtsError // the refusal, nil for a success
 	proven  bool                 // the endpoint has signed answers before
-	present bool                 // it has an invalid signature
+	present bool                 // its signature is invalid, not missing
 	must    bool                 // AcceptUnsigned does not apply to it
 	keys    bool                 // it refuses the keys
 	ends    bool
@@ -146,7 +146,7 @@ func (u *unsigned) Error() string {
 	}
 	switch {
 	case u.must:
-		return what + "; " + UnsignedVariable + " does not hold for what deletes or changes tables: reach the service " +
+		return what + "; " + UnsignedVariable + " does not apply to deleting or changing tables: reach the service " +
 			"without the proxy that removes signatures"
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
@@ -154,12 +154,12 @@ func (u *unsigned) Error() string {
 	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
-// Unsettled reports whether an error is an unsigned answer: the outcome is unknown, even if it ends the command.
+// Unsettled reports whether an error is for an unsigned answer: the outcome is unknown, even if it ends the command.
 func Unsettled(err error) bool {
 	return errors.As(err, new(*unsigned))
 }
 
-// signedWith remembers a provider's last keys: the SDK's client asks for keys itself, and they may rotate meanwhile.
+// signedWith remembers a provider's last keys, because the SDK's client asks for keys itself, and they may rotate.
 type signedWith struct {
 	common.CredentialsProvider
 	mu   sync.Mutex

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// signatures are the signatures an answer can have; each changes the header of a correctly signed answer.
+// signatures maps kinds of signatures to functions that change the header of a correctly signed answer.
 var signatures = map[string]func(path string, h http.Header){
 	"right":   func(string, http.Header) {},
 	"missing": func(_ string, h http.Header) { h.Del(headerAuthorization) },
@@ -50,15 +50,15 @@ var signatures = map[string]func(path string, h http.Header){
 	},
 }
 
-// claiming is a service whose next answer is set.
+// claiming is a service whose next answer a test sets.
 type claiming struct {
 	status  int
 	code    string
 	sign    func(path string, h http.Header)
 	answers int
-	renewed int // how many times newer keys were asked for
+	renewed int // number of requests for newer keys
 	endless bool
-	read    int // of an endless answer
+	read    int // bytes read of an endless answer
 }
 
 func (a *claiming) Read(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (a *claiming) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// renewing are keys that may have changed when requested again.
+// renewing is a provider whose keys may have changed when requested again.
 type renewing struct {
 	common.CredentialsProvider
 	of *claiming
@@ -112,7 +112,7 @@ func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 	}
 }
 
-// ways are both ways of sending a request.
+// ways returns both ways of sending a request, by name.
 func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation string) error {
 	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: renewing{keys("secret"), a},
 		AcceptUnsigned: accept}
@@ -147,7 +147,7 @@ var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable
 var statuses = []struct {
 	status int
 	code   string
-	class  Class // signed
+	class  Class // if the answer is signed
 }{
 	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled},
 	{403, "OTSNoPermissionAccess", Fatal}, {403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal},
@@ -156,7 +156,7 @@ var statuses = []struct {
 	{503, "OTSPartitionUnavailable", Unavailable},
 }
 
-// Rows are never lost, doubled or given up because of an answer that an intermediary could forge: it settles nothing.
+// No row may be lost, duplicated or rejected because of an answer that an intermediary could have forged.
 func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 	for name, sign := range signatures {
 		for _, st := range statuses {
@@ -194,7 +194,7 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 	}
 }
 
-func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
+func TestUnsignedKeyRefusalsEndAfterTwoMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &claiming{status: 200, sign: signatures["right"]}
 		for way, send := range ways(t, a, false) {
@@ -213,7 +213,7 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 			refuse(Ambiguous)
 			time.Sleep(Patience - time.Second)
 			refuse(Ambiguous)
-			allow() // the two minutes begin again
+			allow() // the two minutes start again
 			time.Sleep(2 * time.Second)
 			refuse(Ambiguous)
 			time.Sleep(Patience)
@@ -234,14 +234,14 @@ func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 			a.sign = signatures["wrong"]
 			err = send(operation)
 			conformance.True(t, Unsettled(err), "%s with a wrong signature, %s: %v", operation, way, err)
-			a.status, a.code = 403, authFailed // by another secret
+			a.status, a.code = 403, authFailed // signed with another secret
 			err = send(operation)
 			conformance.True(t, Denied(err) && Unsettled(err) == destroys, "%s with the wrong keys, %s: %v", operation, way, err)
 		}
 	}
 }
 
-// A signature does not cover the status, so an intermediary can turn a refusal into a success.
+// The signature does not cover the status, so an intermediary could turn a refusal into a success.
 func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
 		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
@@ -252,7 +252,7 @@ func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	}
 }
 
-// seenBody is a request as it arrived: its body, and the size before compression that it states.
+// seenBody is a received request: its body, and the size before compression according to its header.
 type seenBody struct {
 	kind, size string
 	sent       []byte
@@ -269,7 +269,7 @@ func (b *seenBody) plain(t *testing.T) string {
 	return string(text)
 }
 
-// noting is a transport that records bodies and answers as answer says; nil means success.
+// noting returns a transport that records bodies and answers as answer says; nil means success.
 func noting(seen *[]seenBody, answer func(b *seenBody) *http.Response) roundTrip {
 	var mu sync.Mutex
 	return func(r *http.Request) (*http.Response, error) {
@@ -296,7 +296,7 @@ func refusing(status int, code string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(message))}
 }
 
-// compressible is a body of this size; no two are alike.
+// compressible returns a compressible body of this size, different for each i.
 func compressible(i, size int) string {
 	return fmt.Sprintf("%08d%s", i, bytes.Repeat([]byte("abcd "), size/5))
 }
@@ -337,8 +337,8 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 	conformance.True(t, err != nil, "an unknown mode is taken")
 }
 
-// A service that does not know compression must not cause rejects. The sender does not repeat requests that may have
-// been applied, but the next request is uncompressed.
+// A service without compression must not cause rejects. The sender does not repeat requests that may have been applied,
+// but does not compress the next one.
 func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	page := func() *http.Response {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>400"))}
@@ -346,9 +346,9 @@ func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	refused := func(code string) func() *http.Response { return func() *http.Response { return refusing(400, code) } }
 	for name, tt := range map[string]struct {
 		refusal func() *http.Response
-		taken   int    // compressed requests before it
-		sent    string // C is compressed, p is plain
-		errs    string // o is open, x is another error, - is none
+		taken   int    // compressed requests accepted before it
+		sent    string // C compressed, p plain
+		errs    string // o open, x another error, - none
 	}{
 		"parameter":           {refused("OTSParameterInvalid"), 0, "Cppp", "---"},
 		"keys":                {refused("OTSAuthFailed"), 0, "Cppp", "---"},

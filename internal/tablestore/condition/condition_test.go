@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// shown is a filter in words.
+// shown formats a filter as text.
 func shown(f tablestore.ColumnFilter) string {
 	switch f := f.(type) {
 	case *tablestore.CompositeColumnValueFilter:

@@ -1,3 +1,3 @@
-// Package condition reads conditions that the service checks: ParseFilter those of a read, on a column and a value,
-// ParseWhen those of a write, on a stored and a new column. Comparisons are joined with and, or, not and parentheses.
+// Package condition parses conditions that the service checks: ParseFilter those of reads, which compare columns with
+// values, ParseWhen those of writes, which compare stored with new columns. Comparisons are joined with and, or, not.
 package condition

@@ -14,18 +14,18 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// maxComparisons limits the parts of a condition: the service takes 32 in a filter, including every and and or.
+// maxComparisons limits the parts of a condition. The service accepts 32 in a filter, counting every "and" and "or".
 const maxComparisons = 32
 
-// node is a comparison, or several joined.
+// node is a comparison, or several joined nodes.
 type node struct {
 	join  tablestore.LogicalOperator // of parts
 	parts []*node                    // at least two; nil in a comparison
 
 	column string // of the row in the table
 	op     tablestore.ComparatorType
-	new    string      // column of the row that is written; empty if value counts
-	value  table.Value // a literal
+	new    string      // column of the new row; empty if value is used
+	value  table.Value // a literal value
 }
 
 // When is a condition on writing a row. It is immutable.
@@ -35,10 +35,10 @@ type When struct {
 	absentFails bool
 }
 
-// Matching begins the text of a When that a row passes if it passes ParseFilter of the rest.
+// Matching begins the text of a When that means the same as ParseFilter of the rest.
 const Matching = "filter:"
 
-// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A missing column or stored row passes.
+// ParseWhen parses comparisons such as stored.updated_at < new.updated_at. A missing column or stored row passes.
 func ParseWhen(text string) (*When, error) {
 	of, matching := strings.CutPrefix(text, Matching)
 	root, err := parse(of, !matching)
@@ -48,20 +48,20 @@ func ParseWhen(text string) (*When, error) {
 	return &When{root, text, matching}, nil
 }
 
-// Matches reports whether a row passes as in a filter: one that lacks a column does not.
+// Matches reports whether missing columns do not pass, as in a filter.
 func (w *When) Matches() bool { return w.absentFails }
 
-// String is the condition as it was given.
+// String returns the condition as the user wrote it.
 func (w *When) String() string { return w.text }
 
-// Stored are the table's columns in it, New the new rows'.
+// Stored returns the columns of the stored row in the condition.
 func (w *When) Stored() []string { return columnsOf(w.root, func(n *node) string { return n.column }) }
 
-// New are the columns of new rows in it.
+// New returns the columns of the new row in the condition.
 func (w *When) New() []string { return columnsOf(w.root, func(n *node) string { return n.new }) }
 
-// Rising reports whether passing rows only ever raise columns, or lower them: every comparison is of a column with
-// itself by < or <= (> or >=), and all must hold. Then repeating a row after later ones of its key changes nothing.
+// Rising reports whether all comparisons are of a column with itself, by < or <= (or all by > or >=), joined with and,
+// so that columns only rise (or fall). Then repeating a row after later ones of its key changes nothing.
 func (w *When) Rising() bool { return w.root.rising() }
 
 func (n *node) rising() bool {
@@ -71,13 +71,13 @@ func (n *node) rising() bool {
 	return n.new == n.column && n.op != tablestore.CT_EQUAL && n.op != tablestore.CT_NOT_EQUAL
 }
 
-// Filter is the condition for a row in the service's form; value returns the row's value of a column of New.
+// Filter returns the condition for a row in the service's form. value returns the row's value of a column of New.
 func (w *When) Filter(value func(column string) table.Value) tablestore.ColumnFilter {
 	return w.root.filter(value, w.absentFails)
 }
 
-// ParseFilter reads comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a
-// comparison with it. columns are the named ones.
+// ParseFilter parses comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a
+// comparison with it. columns are the columns named.
 func ParseFilter(text string) (f tablestore.ColumnFilter, columns []string, err error) {
 	root, err := parse(text, false)
 	if err != nil {
@@ -102,7 +102,7 @@ func columnsOf(n *node, of func(*node) string) (names []string) {
 	return names
 }
 
-// filter is the node in the service's form. Absent columns fail comparisons, or pass them.
+// filter returns the node in the service's form. Missing columns fail comparisons if absentFails is set, or else pass.
 func (n *node) filter(value func(string) table.Value, absentFails bool) tablestore.ColumnFilter {
 	if n.parts != nil {
 		joined := tablestore.NewCompositeColumnCondition(n.join)
@@ -120,7 +120,7 @@ func (n *node) filter(value func(string) table.Value, absentFails bool) tablesto
 	return c
 }
 
-// reader makes nodes of a parsed text.
+// reader converts a syntax tree to nodes.
 type reader struct {
 	when  bool
 	count int
@@ -135,7 +135,7 @@ func parse(text string, when bool) (*node, error) {
 	r := &reader{when: when}
 	root, err := r.node(tree.Node, false)
 	if err == nil && r.count > maxComparisons {
-		err = fmt.Errorf("it has %d parts, and the service takes %d", r.count, maxComparisons)
+		err = fmt.Errorf("it has %d parts, the service's limit is %d", r.count, maxComparisons)
 	}
 	return root, err
 }
@@ -149,7 +149,7 @@ var (
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 )
 
-// node reads an expression, or its negation: not over a missing column is undocumented, so comparisons get it.
+// node converts an expression, or its negation. Comparisons are negated, as not with a missing column is undocumented.
 func (r *reader) node(n ast.Node, not bool) (*node, error) {
 	r.count++
 	switch n := n.(type) {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// brief checks a row with a key of that size as Append does, appends a hash or sum, and returns the accounted size.
+// brief checks a row as Append does, given its key's size, appends a brief Body, and returns the accounted size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
@@ -41,10 +41,10 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 	return size, nil
 }
 
-// keptTag begins a KeptBody. No PlainBuffer bytes begin with it.
+// keptTag is the first byte of a KeptBody. PlainBuffer bytes never begin with it.
 const keptTag = 0
 
-// SumOf returns the sum of a SummedBody or a KeptBody, false for PlainBuffer bytes.
+// SumOf returns the sum in a SummedBody or KeptBody, or false for PlainBuffer bytes.
 func SumOf(body []byte) (sum []byte, ok bool) {
 	if len(body) == SumBytes {
 		return body, true
@@ -55,7 +55,7 @@ func SumOf(body []byte) (sum []byte, ok bool) {
 	return sum, ok
 }
 
-// Unkept returns the PlainBuffer bytes of a row with a key and a KeptBody. The encoder makes a WholeBody of rows.
+// Unkept returns the PlainBuffer bytes of a row with a key and a KeptBody. The encoder must make WholeBody rows.
 func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	if body[0] != keptTag {
 		return body, nil
@@ -75,7 +75,7 @@ func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	return table.Ref{Block: &b}.Body(), nil
 }
 
-// keptValue decodes a value of appendValue without a timestamp, and returns its length; 0 if it is damaged.
+// keptValue decodes a value that appendValue appended without a timestamp, and returns its length, 0 if it is damaged.
 func keptValue(b []byte) (v table.Value, n int) {
 	if len(b) == 0 {
 		return v, 0
@@ -101,13 +101,13 @@ func keptValue(b []byte) (v table.Value, n int) {
 	return v, 9
 }
 
-// Flags next to a value's type in appendContent.
+// Flags that appendContent adds to a value's type.
 const (
 	stampedFlag = 0x40
 	deletedFlag = 0x80
 )
 
-// appendContent appends a row's cells compactly. For one key, bytes are equal exactly if the PlainBuffer bytes are.
+// appendContent appends a row's cells compactly. Rows with the same key have equal bytes only if their cells are equal.
 func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
 	for i := range values {
 		at := int64(-1)
@@ -118,7 +118,7 @@ func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64
 	}
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		if c.Value.Type == table.Null && !e.deleteNull { // even an absent one is deleted
+		if c.Value.Type == table.Null && !e.deleteNull { // with deleteNull, absent cells count, too
 			continue
 		}
 		dst = binary.AppendUvarint(dst, uint64(len(c.Name.text)))

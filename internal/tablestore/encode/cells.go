@@ -7,11 +7,11 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Cell is a cell of a record that describes itself.
+// Cell is a cell of a self-describing record.
 type Cell struct {
 	Name  *Name
-	Value table.Value // of type Null is the column without a value: an update that deletes nulls deletes it
-	At    int64       // timestamp in milliseconds, negative for the server's own time
+	Value table.Value // Null if it has none: updates that delete nulls delete the column
+	At    int64       // timestamp in milliseconds, negative for the server's time
 }
 
 // Name is a cell's column name, prepared once for many rows. It belongs to one encoder.
@@ -20,7 +20,7 @@ type Name struct {
 	name plainbuffer.Name
 
 	row       uint64 // number of the last row with such a cell, by Encoder.row
-	low, high int64  // of its timestamps in that row
+	low, high int64  // lowest and highest timestamp in that row
 	null      bool   // the column has no value in that row
 }
 
@@ -29,7 +29,7 @@ func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.New
 
 func (n *Name) String() string { return n.text }
 
-// own encodes the row's own cells after the schema's columns of that size and count, and returns theirs.
+// own encodes Cells after the schema's columns, whose size and count are given, and returns the size and count added.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
 	e.row++
 	limit := table.MaxColumns - e.ReserveCells
@@ -54,7 +54,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 		switch {
 		case e.mode == table.Increment && v.Type != table.Integer:
 			return 0, 0, &table.Reason{Column: n.text, Code: table.CodeType,
-				Message: fmt.Sprintf("the value is of type %s, and only integers can be added", v.Type)}
+				Message: fmt.Sprintf("the value is of type %s, but only integers can be added", v.Type)}
 		case len(v.Bytes) > table.MaxValueBytes:
 			return 0, 0, tooLong(v, n.text)
 		case stamped:
@@ -66,7 +66,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 			more += e.StampBytes
 		}
 		switch {
-		case r == nil || size+more > table.MaxRowBytes || count+added > limit: // a refused row's are counted
+		case r == nil || size+more > table.MaxRowBytes || count+added > limit: // count only, as the row will be refused
 		case e.mode == table.Increment:
 			r.Increment(&n.name, v.Int)
 		case stamped:
@@ -78,7 +78,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 	return more, added, nil
 }
 
-// once refuses the i-th of Cells if an earlier one is the same version of the same column.
+// once refuses the i-th of Cells if it conflicts with an earlier cell of its column, such as one of the same version.
 func (e *Encoder) once(i int) *table.Reason {
 	c := &e.Cells[i]
 	n, at, null := c.Name, max(c.At, -1), c.Value.Type == table.Null
@@ -94,7 +94,7 @@ func (e *Encoder) once(i int) *table.Reason {
 		return twice("and once without a value")
 	case e.mode == table.Increment:
 		return twice("and a value can be added once")
-	case at < n.low: // versions come newest first, or last
+	case at < n.low: // versions are usually in order, in either direction
 		n.low = at
 		return nil
 	case at > n.high:

@@ -7,18 +7,18 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Body is the content of a row besides its ordering key. Rows are checked in the same way for all kinds.
+// Body is the form of a row's content besides its ordering key. All forms have the same checks.
 type Body uint8
 
 const (
-	WholeBody  Body = iota // its PlainBuffer bytes
-	HashedBody             // eight bytes, equal in one process exactly for rows with the same cells
+	WholeBody  Body = iota // the row's PlainBuffer bytes
+	HashedBody             // a hash of eight bytes of the cells, valid within this process
 	NoBody
-	SummedBody // of a replacing row without timestamps and Cells the sum of its cells, SumBytes; else PlainBuffer
-	KeptBody   // likewise, then a compact body for Unkept, a fraction of PlainBuffer's size
+	SummedBody // the sum of the cells, for puts without timestamps and Cells; else PlainBuffer bytes
+	KeptBody   // likewise, followed by the cells in a compact form for Unkept
 )
 
-// SumBytes is a sum's size. PlainBuffer bytes of a row are longer.
+// SumBytes is the size of a sum. The PlainBuffer bytes of a row are longer.
 const SumBytes = 8
 
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
@@ -28,32 +28,32 @@ type Encoder struct {
 	deleteNull bool
 	keys       []plainbuffer.Name
 	keyNames   []string
-	numbered   int // the key column that has a placeholder; 0 is none
+	numbered   int // index of the key column with a placeholder; 0 for none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve and ReserveCells leave space for additions at sending, StampBytes for each cell without a timestamp.
+	// Reserve and ReserveCells are the bytes and cells that sending may add, StampBytes those of a cell's timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
-	// Body is the kind of body.
+	// Body is the form of the rows' content.
 	Body    Body
-	hasher  *plainbuffer.Hasher // of a SummedBody
-	reduced []uint64            // the names of the attributes
-	sum     uint64              // of the row's cells so far
-	// Table is the next row's table in a load into several: its ordering key begins with it.
+	hasher  *plainbuffer.Hasher // for a SummedBody
+	reduced []uint64            // hashes of the attributes' names
+	sum     uint64              // sum of the row's cells so far
+	// Table, in a load into several tables, is the table of the next row, with which its ordering key begins.
 	Table string
-	// Cells are further cells of the next row, of a record that describes itself, outside the schema's columns.
+	// Cells are the next row's cells outside the schema's columns, from a self-describing record.
 	Cells []Cell
-	row   uint64 // rows with Cells so far
-	// packed is for rows appended unchanged.
+	row   uint64 // number of rows with Cells so far
+	// packed holds names of cells for AppendPacked.
 	packed packedNames
-	// Window, if set, returns the range of timestamps that the table accepts, in milliseconds. It excludes to.
+	// Window, if set, returns the range of timestamps that the table accepts, in milliseconds; to is exclusive.
 	Window   func() (from, to int64)
-	asked    bool // Window, for this row
+	asked    bool // Window was called for this row
 	from, to int64
 }
 
-// New makes an encoder. With deleteNull, an update deletes null columns instead of leaving them alone.
+// New makes an encoder. With deleteNull, an update deletes null columns; otherwise it leaves them alone.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update,
 		columns: s.Attributes(), numbered: s.Numbered}
@@ -67,10 +67,10 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	return e
 }
 
-// As sets the operation of the next rows of table.Changes: Put, Update or Delete. An update deletes null columns.
+// As sets the mode of the following rows in table.Changes: Put, Update or Delete. An update deletes null columns.
 func (e *Encoder) As(m table.Mode) { e.mode, e.deleteNull = m, m == table.Update }
 
-// Sums makes SummedBody, or KeptBody, of rows, with the hasher's sums of their cells.
+// Sums makes the encoder append rows as SummedBody or KeptBody, with the hasher's sums of their cells.
 func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	e.Body, e.hasher = as, h
 	for i := range e.columns {
@@ -78,13 +78,13 @@ func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	}
 }
 
-// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the service
-// would refuse it, and then leaves the block unchanged.
+// Append adds a row to the block, or returns why the service would refuse it and leaves the block unchanged. values has
+// the key columns first, with type Null for no value.
 //
 // The row also has Cells, unless it is deleted.
 //
-// stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
-// for all. record is the original record, kept with the row; nil for formats that are not text.
+// stamps has the timestamps of values in milliseconds, negative for the server's time; nil means that for all. record
+// is the original record, kept with the row; nil for formats that are not text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span,
 	record []byte) *table.Reason {
 	start := len(b.Data)
@@ -136,7 +136,7 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 	return nil
 }
 
-// key checks the key columns and appends the ordering key. It returns the accounted size of the primary key.
+// key checks the key columns, appends the ordering key and returns the accounted size of the primary key.
 func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *table.Reason) {
 	for i := range e.keys {
 		v := values[i]
@@ -159,10 +159,10 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 	return size, nil
 }
 
-// numberBytes is the service's accounted size of an integer.
+// numberBytes is the accounted size of an integer.
 const numberBytes = 8
 
-// cells encodes the attribute cells, or without a row checks them. It adds their accounted size to the key's.
+// cells encodes the attribute cells, or only checks them if r is nil. It returns size, that of the key, plus theirs.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {
 	count := 0
 	for i := range values {
@@ -194,7 +194,7 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				if e.Body >= SummedBody {
 					e.sum += e.hasher.Cell(e.reduced[i], v)
 				}
-			case size > table.MaxRowBytes: // a row that is refused has a size only
+			case size > table.MaxRowBytes: // only count, as the row will be refused
 			case stamped:
 				r.CellAt(&e.attributes[i], *v, stamps[i])
 			default:
@@ -234,7 +234,7 @@ func tooLong(v *table.Value, column string) *table.Reason {
 		Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
 }
 
-// checkStamp refuses a timestamp that the table would: too far from now, or beyond the service's range.
+// checkStamp refuses a timestamp that the table would refuse: too far from now, or beyond the service's range.
 func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
 		return &table.Reason{Column: column, Code: table.CodeRange,
@@ -243,7 +243,7 @@ func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if e.Window == nil {
 		return nil
 	}
-	if !e.asked { // once a row: it reads the clock
+	if !e.asked { // once per row, as it reads the clock
 		e.from, e.to = e.Window()
 		e.asked = true
 	}

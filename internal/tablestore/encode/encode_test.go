@@ -20,7 +20,7 @@ var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type:
 
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-func TestRowsEqualTheSDKsInEveryMode(t *testing.T) {
+func TestRowsEqualSDKInAllModes(t *testing.T) {
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	put := &tablestore.PutRowChange{PrimaryKey: key}
@@ -49,7 +49,7 @@ func TestRowsEqualTheSDKsInEveryMode(t *testing.T) {
 	}
 }
 
-// isRow checks the bytes, the accounted size and the ordering key of a row with the key k.
+// isRow checks the bytes, the accounted size and the ordering key of a block's row, whose key must be k.
 func isRow(t *testing.T, name string, b *table.Block, why *table.Reason, want []byte, size int) {
 	t.Helper()
 	conformance.MustEqual(t, why, nil, "%s", name)
@@ -59,7 +59,7 @@ func isRow(t *testing.T, name string, b *table.Block, why *table.Reason, want []
 		"%s: size %d, want %d; key %x, want %x\ngot  %x\nwant %x", name, r.Row().Size(), size, r.Key(), key, r.Body(), want)
 }
 
-func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
+func TestRefusedRowLeavesBlockUnchanged(t *testing.T) {
 	b := new(table.Block)
 	e := New(schema, table.Update, false)
 	good := []table.Value{str("k"), str("x"), str("y")}
@@ -83,12 +83,12 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	conformance.True(t, why == nil, "a put of a key only, and an empty key value: %v", why)
 }
 
-// recipe describes a row.
+// recipe describes a row and how to encode it.
 type recipe struct {
 	key    string
 	values [2]table.Value
 	stamps []int64
-	cells  []Cell // with names of no encoder
+	cells  []Cell // their names are replaced by the encoder's
 }
 
 var tooLongText = make([]byte, table.MaxValueBytes+1)
@@ -153,7 +153,7 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 			}
 			return all, reason != ""
 		}
-		// summed returns the bytes that a sum covers.
+		// summed returns the body with which a sum must agree.
 		summed := func(r recipe, all [5][]byte) []byte {
 			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
 				return all[WholeBody]
@@ -199,10 +199,10 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 	})
 }
 
-// keyOnly is the schema of rows whose other cells come from their records.
+// keyOnly is the schema of rows whose attributes are all in Cells.
 var keyOnly = &table.Schema{Table: "t", Key: schema.Key, Columns: schema.Columns[:1:1]}
 
-// appendOwn appends a row with the key k and its own cells, whose names belong to the encoder.
+// appendOwn appends a row with the key k and these Cells, whose names belong to the encoder.
 func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 	b := new(table.Block)
 	names := map[*Name]*Name{}
@@ -219,7 +219,7 @@ func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 func integer(n int64) table.Value  { return table.Value{Type: table.Integer, Int: n} }
 func double(f float64) table.Value { return table.Value{Type: table.Double, Double: f} }
 
-func TestRowsWithOwnCellsEqualTheSDKs(t *testing.T) {
+func TestRowsWithOwnCellsEqualSDK(t *testing.T) {
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	put := &tablestore.PutRowChange{PrimaryKey: key}
@@ -311,7 +311,7 @@ func TestOwnCellsKeepLimits(t *testing.T) {
 	}
 }
 
-func TestAnAbsentValueIsNotDeleted(t *testing.T) {
+func TestAbsentValueIsNotDeleted(t *testing.T) {
 	e := New(schema, table.Update, true)
 	b := new(table.Block)
 	conformance.MustEqual(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil), nil, "why")
@@ -323,7 +323,7 @@ func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
-// TestPackedRowsEqualEncodedOnes tries values of every type, versions, missing and unordered columns, and refused rows.
+// TestPackedRowsEqualEncodedOnes tests values of every type, versions, missing and unordered columns, and refused rows.
 func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 	values := []table.Value{integer(0), integer(math.MinInt64), integer(math.MaxInt64), {Type: table.Boolean},
 		{Type: table.Boolean, Int: 1}, double(0), double(math.Copysign(0, -1)), double(0.1), double(math.MaxFloat64),
@@ -347,7 +347,7 @@ func TestPackedRowsEqualEncodedOnes(t *testing.T) {
 			}
 			key := rapid.SampledFrom([]string{"", "k"}).Draw(t, "key")
 			keyName := rapid.SampledFrom([]string{"id", "id", "id", "id", "id", "id", "ID"}).Draw(t, "name of the key")
-			bad := false // it has a value that the service refuses
+			bad := false // the row has a value that the service refuses
 			var r plainbuffer.Row
 			r.Begin(nil)
 			of := plainbuffer.NewName(keyName)

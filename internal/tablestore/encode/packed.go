@@ -9,26 +9,26 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// packedName is the beginning of a packed cell: the length of a name and the name.
+// packedName is the beginning of packed cells of a column: the length of its name and the name.
 type packedName struct {
 	opens string
-	size  int         // of the name
+	size  int         // length of the name
 	next  *packedName // its successor in the last row that had it
 	row   uint64      // number of the last row with such a cell, by packedNames.rows
 }
 
 type packedNames struct {
 	known map[string]*packedName // by opens
-	first *packedName            // of the row before
+	first *packedName            // first of the previous row
 	rows  uint64
 }
 
-// maxPackedNames limits the names remembered between rows.
+// maxPackedNames limits the number of names remembered between rows.
 const maxPackedNames = 4096
 
-// AppendPacked is Append for a checked row in an answer's form, without a header, that replaces another; values are its
-// key. It returns false unless Append would make the same bytes: versions follow each other, newest first, each cell
-// has a timestamp and a valid value, and may reports whether cells with a name are written unchanged.
+// AppendPacked is Append for a put of a checked row as in an answer, without a header. values is its key; may reports
+// whether cells with a name are written unchanged. It returns false unless Append would make the same bytes: versions
+// of a column are together, newest first, and each cell has a timestamp and a valid value.
 func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte,
 	may func(name []byte) bool) bool {
 	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {
@@ -64,16 +64,16 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
-// askRows is the number of packed rows per call of Window. Append checks refused ones again; accepted ones may wait.
+// askRows is the number of packed rows per call of Window. Rows refused here go to Append, which checks them again.
 const askRows = 16
 
-// packedSize is own's addition for a row's cells, false if they must not be appended unchanged.
+// packedSize returns the accounted size of a row's cells, or false if they must not be appended unchanged.
 func (e *Encoder) packedSize(c plainbuffer.Cells, may func([]byte) bool) (size int, ok bool) {
 	if len(e.packed.known) > maxPackedNames {
 		e.packed = packedNames{rows: e.packed.rows}
 	}
 	e.packed.rows++
-	count, newest := 0, int64(-1) // the timestamp that was checked
+	count, newest := 0, int64(-1) // latest timestamp checked
 	var last *packedName
 	expected := &e.packed.first
 	for ; c.Next(); count++ {
@@ -91,7 +91,7 @@ func (e *Encoder) packedSize(c plainbuffer.Cells, may func([]byte) bool) (size i
 			expected = &of.next
 		}
 		if of.row == e.packed.rows && (of != last || c.Timestamp >= newest) {
-			return 0, false // perhaps the same version twice
+			return 0, false // perhaps a version occurs twice
 		}
 		of.row = e.packed.rows
 		if last = of; c.Timestamp < 0 || c.Op != plainbuffer.Set {
@@ -131,7 +131,7 @@ func opens(content []byte, n *packedName) bool {
 	return len(content) > len(n.opens) && string(content[:len(n.opens)]) == n.opens
 }
 
-// packedName finds a name by the beginning of its cells; nil if its cells are not written unchanged.
+// packedName finds a name by the beginning of its cells. It returns nil if such cells are not written unchanged.
 func (e *Encoder) packedName(opens []byte, may func([]byte) bool) *packedName {
 	p := &e.packed
 	if n := p.known[string(opens)]; n != nil {

@@ -7,9 +7,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Additions to encoded rows. Existing checksums are continued, so names and values are not read again.
+// The functions below change encoded rows. They continue existing checksums, so they need not read names and values.
 
-// AppendWithCell appends a put or updated row with one more cell at its end.
+// AppendWithCell appends a put or updated row with one more cell at the end.
 func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -25,7 +25,7 @@ func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendStamped appends a put or updated row with the timestamp in every cell that puts a value and has none.
+// AppendStamped appends a put or updated row, adding the timestamp to every cell that puts a value and has none.
 func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -52,18 +52,18 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendWithout appends a put or updated row without its attributes with a name.
+// AppendWithout appends a put or updated row without the attributes of this name.
 func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
 }
 
-// Since is the part of a row that AppendSince left out.
+// Since describes what AppendSince left out of a row.
 type Since struct {
-	Dropped, Left int   // cells; table.UnchangedColumn is none
-	Newest        int64 // timestamp that was left out
+	Dropped, Left int   // numbers of cells, not counting table.UnchangedColumn
+	Newest        int64 // newest timestamp left out
 }
 
-// AppendSince appends row, a put or an update, omitting cells with timestamps earlier than before (Unix milliseconds).
+// AppendSince appends a put or updated row without cells with timestamps earlier than before, in Unix milliseconds.
 func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	dst, err = appendKept(dst, row, func(w *walker) bool {
 		if w.stamped && !w.typed && w.stamp < before {
@@ -78,7 +78,7 @@ func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	return s, dst, err
 }
 
-// AppendDelete appends a put row without attributes as one that deletes it.
+// AppendDelete appends a deletion of the row that a put row without attributes would write.
 func AppendDelete(dst, row []byte) []byte {
 	w := walker{rest: row}
 	if w.begin() == nil {
@@ -89,7 +89,7 @@ func AppendDelete(dst, row []byte) []byte {
 	return r.EndDelete()
 }
 
-// appendKept appends the row with the attributes that keep accepts.
+// appendKept appends the row with only the attributes that keep accepts.
 func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -115,7 +115,7 @@ func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	return r.End(), nil
 }
 
-// StampBytes returns by how many bytes AppendStamped lengthens the row; also for a row that it refuses.
+// StampBytes returns the number of bytes that AppendStamped adds to the row, even if it refuses it.
 func StampBytes(row []byte) (n int) {
 	w := walker{rest: row}
 	if w.begin() != nil {
@@ -133,8 +133,8 @@ const stampBytes = 9 // a tag and eight bytes
 
 // walker iterates over a row's cells.
 type walker struct {
-	rest []byte // after the last cell
-	data bool   // the cells are attributes
+	rest []byte // bytes after the current cell
+	data bool   // the current cell is an attribute
 	crc  byte   // of the cells so far
 	err  error
 
@@ -162,7 +162,7 @@ func (w *walker) begin() error {
 	return nil
 }
 
-// next goes to the next cell, false at the end.
+// next moves to the next cell; false means the end or an error.
 func (w *walker) next() bool {
 	if len(w.rest) > 0 && w.rest[0] == tagRowData && !w.data {
 		w.data, w.rest = true, w.rest[1:]

@@ -7,22 +7,22 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cells iterates over a row's attributes in its bytes: of this package, or checked by a RowReader. It copies nothing.
+// Cells iterates over a row's attributes without copying. The row must be of this package or checked by a RowReader.
 type Cells struct {
-	rest []byte // after the cell
+	rest []byte // bytes after the current cell
 
-	Content   []byte // the name, type and value: equal bytes are an equal cell, but for its time
+	Content   []byte // name, type and value: cells with equal bytes differ only in their timestamps
 	Op        Op
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Next goes to the next cell, false at the end.
+// Next moves to the next cell; false means the end.
 func (c *Cells) Next() bool {
 	b := c.rest
 	if len(b) < 6 || b[0] != tagCell {
 		return false
 	}
-	at := 6 + int(binary.LittleEndian.Uint32(b[2:])) // after the name
+	at := 6 + int(binary.LittleEndian.Uint32(b[2:])) // offset after the name
 	if b[at] == tagCellValue {
 		at += 5 + int(binary.LittleEndian.Uint32(b[at+1:]))
 	}
@@ -41,7 +41,7 @@ func (c *Cells) Next() bool {
 
 func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
 
-// Value is the cell's value, of type Null if it has none. Bytes are views into the row.
+// Value returns the cell's value, Null if it has none. Its bytes are views into the row.
 func (c *Cells) Value() table.Value {
 	at := 4 + int(binary.LittleEndian.Uint32(c.Content))
 	if at == len(c.Content) {
@@ -50,17 +50,17 @@ func (c *Cells) Value() table.Value {
 	return Encoded(c.Content[at+5:]).Value()
 }
 
-// Encoded is the cell's encoded value, which it must have.
+// Encoded returns the cell's encoded value. The cell must have one.
 func (c *Cells) Encoded() Encoded {
 	return Encoded(c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:])
 }
 
-// Encoded is a value in a row: its type and its bytes.
+// Encoded is an encoded value in a row: its type and its bytes.
 type Encoded []byte
 
 func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
 
-// Value is the value; bytes are a view.
+// Value decodes the value. Its bytes are a view.
 func (e Encoded) Value() table.Value {
 	v := table.Value{Type: e.Type()}
 	switch v.Type {
@@ -76,13 +76,13 @@ func (e Encoded) Value() table.Value {
 	return v
 }
 
-// Word is an integer, or the bits of a double.
+// Word returns an integer, or the bits of a double.
 func (e Encoded) Word() uint64 { return binary.LittleEndian.Uint64(e[1:]) }
 
 // True reports whether a boolean is true.
 func (e Encoded) True() bool { return e[1] != 0 }
 
-// Bytes are a string's or a binary value's.
+// Bytes returns the bytes of a string or binary value.
 func (e Encoded) Bytes() []byte { return e[5:] }
 
 var variantTypes = [256]table.Type{
@@ -98,10 +98,10 @@ func appendKey(dst, value []byte) []byte {
 	return table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
 }
 
-// KeyCells iterates over a row's primary key, with or without a header before it.
+// KeyCells iterates over the primary key of a row with or without a header.
 func KeyCells(row []byte) Cells { return Cells{rest: WithoutHeader(row)[1:]} }
 
-// CellsOf iterates over a row's attributes, with or without a header before it.
+// CellsOf iterates over the attributes of a row with or without a header.
 func CellsOf(row []byte) Cells {
 	c := KeyCells(row)
 	for c.Next() {
@@ -109,7 +109,7 @@ func CellsOf(row []byte) Cells {
 	return c.Attributes()
 }
 
-// Attributes iterates over the attributes, once the iteration over the key is complete.
+// Attributes iterates over the attributes after a complete iteration over the key.
 func (c *Cells) Attributes() Cells { return AttributesOf(c.rest) }
 
 // AttributesOf iterates over the attributes in the bytes after a row's key.
@@ -120,7 +120,7 @@ func AttributesOf(afterKey []byte) Cells {
 	return Cells{}
 }
 
-// Newest returns a column of a row's key, or the newest version of an attribute; Null if there is none.
+// Newest returns a key column of a row, or an attribute's newest version; Null if there is none.
 func Newest(row []byte, name string) (v table.Value) {
 	key := KeyCells(row)
 	for key.Next() {
@@ -137,7 +137,7 @@ func Newest(row []byte, name string) (v table.Value) {
 	return v
 }
 
-// WithoutHeader returns a row without the header before the first one.
+// WithoutHeader returns a row without its header, if it has one.
 func WithoutHeader(row []byte) []byte {
 	if len(row) > 4 && row[0] == header {
 		return row[4:]

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cell is one decoded column. A cell without a value (a deletion) has a Null Value. Bytes are views into the encoded.
+// Cell is a decoded column. In a deletion, which has no value, Value is Null. Its bytes are views into the encoded row.
 type Cell struct {
 	Name    string
 	Value   table.Value
@@ -17,7 +17,7 @@ type Cell struct {
 	Stamp   int64 // milliseconds
 }
 
-// Decoded is a row read back from its bytes.
+// Decoded is a row decoded from its bytes.
 type Decoded struct {
 	Key    []Cell
 	Cells  []Cell
@@ -26,10 +26,10 @@ type Decoded struct {
 
 var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
 
-// Op is a cell's operation.
+// Op is the operation of a cell.
 type Op uint8
 
-// The operations. Set gives a column a value.
+// The operations of cells. Set gives a column a value.
 const (
 	Set Op = iota
 	DeleteAll
@@ -37,15 +37,15 @@ const (
 	Add
 )
 
-// View is a column in a row's bytes. Name and the value's bytes are views into them.
+// View is a column in a row's bytes. Name and Value's bytes are views into these.
 type View struct {
 	Name      []byte
-	Value     table.Value // of type Null for a deletion
+	Value     table.Value // Null for a deletion
 	Op        Op
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Decode reads one row without checking its checksums: one of this package, or a key returned by the service.
+// Decode decodes one row made by this package, or a key from the service, without checking checksums.
 func Decode(b []byte) (*Decoded, error) {
 	d := &Decoded{}
 	to := func(cells *[]Cell) func(View) {
@@ -61,8 +61,8 @@ func Decode(b []byte) (*Decoded, error) {
 	return d, nil
 }
 
-// Walk reads one row as Decode does and calls key and cell with its columns, in order; it allocates nothing. A nil
-// function is not called. deleted: the row is deleted.
+// Walk decodes one row like Decode, without allocating, and calls key and cell with its columns in order. Both may be
+// nil. deleted reports whether the row is a deletion.
 func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
 	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
 		return false, errors.New("decode PlainBuffer row: no header")
@@ -175,7 +175,7 @@ func decodeValue(b []byte) (table.Value, error) {
 	return table.Value{}, fmt.Errorf("decode PlainBuffer value: variant %#x of %d bytes", variant, len(b))
 }
 
-// Further values of primary-key columns in answers: the ends of ranges.
+// Variant types that only primary keys in answers have: the ends of ranges.
 const (
 	variantNull   = 0x06
 	variantInfMin = 0x09
@@ -184,10 +184,10 @@ const (
 
 var errChecksum = errors.New("check PlainBuffer rows: a checksum is wrong")
 
-// CheckRows checks an answer's rows as RowReader.Read does, and returns their number.
+// CheckRows checks an answer's rows like RowReader.Read and returns their number.
 func CheckRows(b []byte) (rows int, err error) { return new(RowReader).Read(b, nil) }
 
-// checkValue checks that a value has its stated length.
+// checkValue checks that a value is as long as its type and length say.
 func checkValue(b []byte) error {
 	size := -1
 	if len(b) > 0 {

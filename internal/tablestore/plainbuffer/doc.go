@@ -1,4 +1,4 @@
-// Package plainbuffer encodes rows in PlainBuffer, Tablestore's row format. It takes names and typed values and appends
-// the bytes of one row (header, cells, both checksums) to the caller's buffer. The bytes equal those of the official
-// SDK, in one pass and without allocating. It checks no limits and does not know requests or tables.
+// Package plainbuffer encodes rows in PlainBuffer, Tablestore's row format. In one pass and without allocating, it
+// appends the bytes of a row (header, cells, checksums) to the caller's buffer. They equal the official SDK's. The
+// package checks no limits and knows nothing of requests and tables.
 package plainbuffer

@@ -9,17 +9,17 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Hasher reduces cells to 64 bits: the name, the type and the value, not the time. The sum of a row's cells is the same
-// in any order. Short values, the usual ones, take two multiplications, as in wyhash; all others hash/maphash. Its
-// secrets are random: two cells, or sums, collide with a chance of about 2⁻⁶⁴. It is safe for concurrent use.
+// Hasher hashes cells to 64 bits: name, type and value, but not the timestamp. The sum over a row's cells does not
+// depend on their order. Short values take two multiplications, as in wyhash; long ones use hash/maphash. Its secrets
+// are random, so cells, and sums, collide with a probability of about 2⁻⁶⁴. It is safe for concurrent use.
 type Hasher struct {
 	seed  maphash.Seed
-	kinds [8]uint64 // by variant
+	kinds [8]uint64 // secrets by variant type
 	a, b  uint64
 	c     uint64
 }
 
-// NewHasher makes a Hasher with new secrets.
+// NewHasher makes a Hasher with random secrets.
 func NewHasher() *Hasher {
 	h := &Hasher{seed: maphash.MakeSeed()}
 	secret := func(n int) uint64 { return maphash.Comparable(h.seed, n) }
@@ -32,12 +32,12 @@ func NewHasher() *Hasher {
 
 func (h *Hasher) Column(name string) uint64 { return maphash.String(h.seed, name) }
 
-// ColumnBytes is Column for a name as bytes.
+// ColumnBytes is Column for a name in bytes.
 func (h *Hasher) ColumnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
 
 func (h *Hasher) Key(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
-// Cell hashes a cell with a value, given its column's hash; one without is its column. Doubles differ by bits.
+// Cell hashes a cell, given its column's hash; a Null value counts, too. Doubles are compared by their bits.
 func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	switch v.Type {
 	case table.Integer:
@@ -54,7 +54,7 @@ func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	return h.word(column, variantNull, 0)
 }
 
-// Row hashes a row's cells with values, and reports whether one of them has a timestamp.
+// Row returns the sum of a row's cells with values, and reports whether any of them has a timestamp.
 func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	for c.Next() {
 		if c.Op != DeleteAll {
@@ -66,7 +66,7 @@ func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	return sum, stamped
 }
 
-// value is Cell for an encoded value of a plain row.
+// value is Cell for an encoded value in a plain row.
 func (h *Hasher) value(column uint64, b []byte) uint64 {
 	switch b[0] {
 	case variantString, variantBinary:
@@ -82,7 +82,7 @@ func (h *Hasher) word(column uint64, variant byte, w uint64) uint64 {
 	return mix(lo^h.b, hi^h.c^column)
 }
 
-// longText is the shortest text for which hash/maphash is faster.
+// longText is the length from which hash/maphash is faster.
 const longText = 64
 
 func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {
@@ -108,7 +108,7 @@ func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {
 	return mix(lo^h.a^uint64(n), hi^h.c^column)
 }
 
-// mix multiplies and folds the product.
+// mix multiplies and folds the product to 64 bits.
 func mix(x, y uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	return hi ^ lo

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The format's tags, variant types and cell operations, by the names of Tablestore's SDKs.
+// The format's tags, variant types and cell operations, named as in Tablestore's SDKs.
 const (
 	header = 0x75
 
@@ -34,7 +34,7 @@ const (
 	opIncrement         = 0x04
 )
 
-// Name is a column name prepared once for many rows: the bytes that open its cell and their checksum.
+// Name is a column name prepared for many rows: the bytes that begin its cells, and their checksum.
 type Name struct {
 	head []byte
 	crc  byte
@@ -49,10 +49,10 @@ func NewName(name string) Name {
 	return Name{head: head, crc: crcBytes(0, []byte(name)), size: len(name)}
 }
 
-// Names are column names, each prepared once.
+// Names maps column names to prepared ones.
 type Names map[string]*Name
 
-// Of returns the name of a column.
+// Of returns the prepared name of a column.
 func (n Names) Of(column string) *Name {
 	name := n[column]
 	if name == nil {
@@ -64,18 +64,18 @@ func (n Names) Of(column string) *Name {
 
 func (n *Name) Len() int { return n.size }
 
-// Row appends one row to a buffer. Begin it, add the primary-key columns in schema order, then cells, and End it; a Row
-// may begin again after End. It does not allocate beyond growing the buffer.
+// Row appends a row to a buffer. Call Begin, add the primary-key columns in schema order, then cells, and call End.
+// After End it can be used again. It allocates only to grow the buffer.
 type Row struct {
 	buf  []byte
 	crc  byte
-	data bool // the ROW_DATA tag is written
+	data bool // the ROW_DATA tag has been written
 
-	stamp    uint64 // of the cell before
-	stampCRC byte   // of it alone
+	stamp    uint64 // timestamp of the previous cell
+	stampCRC byte   // checksum of stamp alone
 }
 
-// Begin starts a row at the end of dst.
+// Begin starts a row, to be appended to dst.
 func (r *Row) Begin(dst []byte) {
 	*r = Row{buf: append(dst, header, 0, 0, 0, tagRowPK)}
 }
@@ -87,14 +87,14 @@ func (r *Row) Key(n *Name, v table.Value) {
 	r.closeCell(crc)
 }
 
-// KeyAutoIncrement adds the placeholder for a primary-key column whose value the server makes.
+// KeyAutoIncrement adds the placeholder for a primary-key column whose value the server generates.
 func (r *Row) KeyAutoIncrement(n *Name) {
 	r.buf = append(r.buf, n.head...)
 	r.buf = append(r.buf, tagCellValue, 1, 0, 0, 0, variantAutoIncrement)
 	r.closeCell(crcByte(n.crc, variantAutoIncrement))
 }
 
-// Cell adds an attribute cell that the server stamps with its own time.
+// Cell adds an attribute cell whose timestamp is the server's time.
 func (r *Row) Cell(n *Name, v table.Value) {
 	r.openCell(n)
 	r.closeCell(r.value(n.crc, v))
@@ -125,12 +125,12 @@ func (r *Row) Increment(n *Name, delta int64) {
 // Unfinished returns the buffer with the row so far.
 func (r *Row) Unfinished() []byte { return r.buf }
 
-// End finishes a put or updated row and returns the buffer.
+// End completes a put or updated row and returns the buffer.
 func (r *Row) End() []byte {
 	return append(r.buf, tagRowChecksum, crcByte(r.crc, 0))
 }
 
-// EndDelete finishes a deleted row and returns the buffer.
+// EndDelete completes the deletion of a row and returns the buffer.
 func (r *Row) EndDelete() []byte {
 	return append(r.buf, tagDeleteMarker, tagRowChecksum, crcByte(r.crc, 1))
 }
@@ -151,13 +151,13 @@ func (r *Row) closeCell(crc byte) {
 func (r *Row) timestamp(crc byte, ms int64) byte {
 	r.buf = append(r.buf, tagCellTimestamp)
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(ms))
-	if uint64(ms) != r.stamp { // cells of a row mostly have the same
+	if uint64(ms) != r.stamp { // most cells of a row have the same timestamp
 		r.stamp, r.stampCRC = uint64(ms), crc64LE(0, uint64(ms))
 	}
 	return crcTables[7][crc] ^ r.stampCRC
 }
 
-// value appends the cell value and returns the continued checksum.
+// value appends a cell value and returns the continued checksum.
 func (r *Row) value(crc byte, v table.Value) byte {
 	switch v.Type {
 	case table.Integer:
@@ -172,7 +172,7 @@ func (r *Row) value(crc byte, v table.Value) byte {
 	case table.Binary:
 		return r.bytes(crc, variantBinary, v.Bytes)
 	}
-	// A null is a missing cell: the caller leaves the column out. Writing one would corrupt the request.
+	// The caller must leave out a column without a value: writing a null would corrupt the request.
 	panic("plainbuffer: value of type " + v.Type.String())
 }
 

@@ -22,7 +22,7 @@ func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: 
 // DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
 func (r *Row) DeleteVersion(n *Name, timestamp int64) {
 	r.openCell(n)
-	// On the wire the operation stands before the timestamp; in the checksum it comes after it.
+	// On the wire the operation precedes the timestamp; in the checksum it follows.
 	r.buf = append(r.buf, tagCellType, opDeleteOneVersion)
 	r.closeCell(crcByte(r.timestamp(n.crc, timestamp), opDeleteOneVersion))
 }
@@ -41,7 +41,7 @@ func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
 	}
 }
 
-// FuzzRowEqualsSDK builds a row with the official SDK and with ours from the same fuzzed program of cells.
+// FuzzRowEqualsSDK builds a row by the official SDK and by this package from the same fuzzed program.
 func FuzzRowEqualsSDK(f *testing.F) {
 	f.Add([]byte{0, 0}, "pk", "value", int64(7), 1.5)
 	f.Add([]byte{1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "pk1", "héllo", int64(-5), 3.25)
@@ -59,7 +59,7 @@ func FuzzRowEqualsSDK(f *testing.F) {
 	})
 }
 
-// buildBoth interprets program[0] as the operation and the key's shape, and every further byte as one cell.
+// buildBoth takes program[0] as the operation and the key's shape, and every further byte as one cell.
 func buildBoth(program []byte, column, text string, number int64, double float64) (ours, sdk []byte) {
 	key := new(tablestore.PrimaryKey)
 	var r Row
@@ -87,7 +87,7 @@ func buildBoth(program []byte, column, text string, number int64, double float64
 		put := &tablestore.PutRowChange{PrimaryKey: key}
 		for _, op := range program[1:] {
 			v, any := cellValue(op, text, number, double)
-			if op&0x80 != 0 && number != 0 { // the SDK's put takes timestamp 0 for none
+			if op&0x80 != 0 && number != 0 { // the SDK's put takes timestamp 0 to mean none
 				put.AddColumnWithTimestamp(column, any, number)
 				r.CellAt(n, v, number)
 				continue
@@ -179,7 +179,7 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	}
 }
 
-// seenRow records what a sink received of a row.
+// seenRow records what a RowSink received of a row.
 type seenRow struct {
 	key, cells []Column
 	deleted    bool
@@ -200,10 +200,10 @@ func (r *seenRow) plain() bool {
 		!slices.ContainsFunc(r.key, func(c Column) bool { return !c.Value.Type.KeyType() })
 }
 
-// hasher is shared by all tests.
+// hasher is common to all tests.
 var hasher = NewHasher()
 
-// splitIsRead compares Split and Cells with Read.
+// splitIsRead compares Split and Cells with Read, and reports whether the rows are plain.
 func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	t.Helper()
 	var want sink
@@ -249,14 +249,14 @@ func sameValue(a, b table.Value) bool {
 		bytes.Equal(a.Bytes, b.Bytes)
 }
 
-// drawnRows are rows, most of them as tables have them.
+// drawnRows returns random rows, of which most could be a table's.
 func drawnRows(r *rand.Rand) (b []byte) {
 	names := []Name{NewName("a"), NewName("b"), NewName("long name"), NewName(""), NewName("é")}
 	name := func() *Name { return &names[r.IntN(len(names))] }
 	text := func() []byte {
 		t := make([]byte, r.IntN(20))
 		for i := range t {
-			t[i] = byte(r.IntN(4)) // zeros too
+			t[i] = byte(r.IntN(4)) // including zeros
 		}
 		return t
 	}
@@ -330,7 +330,7 @@ func FuzzSplitIsRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { splitIsRead(t, b) })
 }
 
-// A boolean encoded as neither 0 nor 1 is not canonical: equal rows would have different bytes.
+// A boolean encoded as neither 0 nor 1 is not canonical, so equal rows could have different bytes.
 func TestOddBooleansAreNotPlain(t *testing.T) {
 	var r Row
 	id, flag := NewName("id"), NewName("f")
@@ -341,8 +341,8 @@ func TestOddBooleansAreNotPlain(t *testing.T) {
 	conformance.True(t, !plain && err == nil, "plain %v, %v", plain, err)
 }
 
-// drawnCell is a cell of a row that encoded builds, with a placeholder or a value in its key. stamp, if not negative,
-// is the timestamp of the cells that put a value and have none.
+// drawnCell is a cell for encoded, which builds a row with a placeholder or a value in its key. stamp, if not negative,
+// is added to the cells that put a value and have no timestamp.
 type drawnCell struct {
 	name  string
 	kind  int
@@ -453,8 +453,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(AppendStamped(nil, r.EndDelete(), 1)), "", "a delete is stamped")
 }
 
-// Similar values, and texts that differ by a bit, in their length or by a swap, have different hashes. A chance
-// collision occurs in one of 10⁹ runs.
+// Similar values, and texts that differ in a bit, in length or by a swap, have different hashes. A collision by chance
+// happens in one of 10⁹ runs.
 func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	h := NewHasher()
 	type cell struct {
@@ -492,7 +492,7 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	conformance.True(t, len(of) >= 50_000, "%d cells", len(of))
 }
 
-// A sum detects values that change places, and opposite changes in two columns.
+// Sums differ if two columns swap their values, or change in opposite directions.
 func TestSumsDistinguishColumns(t *testing.T) {
 	h := NewHasher()
 	integer := func(n int64) *table.Value { return &table.Value{Type: table.Integer, Int: n} }

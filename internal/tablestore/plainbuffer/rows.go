@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Column is a column of a row in an answer.
+// Column is a key column or cell of a row in an answer.
 type Column struct {
 	Name      string
 	Value     table.Value // Null for deletions and bounds of ranges
@@ -17,7 +17,7 @@ type Column struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// RowSink takes an answer's rows as they are read. Columns are valid during the call; bytes are views into the answer.
+// RowSink receives an answer's rows. Columns are valid during the call; their bytes are views into the answer.
 type RowSink interface {
 	BeginRow()
 	KeyColumn(*Column)
@@ -25,27 +25,27 @@ type RowSink interface {
 	EndRow(deleted bool)
 }
 
-// RowReader reads and checks the rows of answers in one pass. A table's rows mostly have the same columns in the same
-// order, so it remembers names and their checksums by place. It is not safe for concurrent use.
+// RowReader reads and checks the rows of answers in one pass. As a table's rows mostly have the same columns in the
+// same order, it remembers names and their checksums by position. It is not safe for concurrent use.
 type RowReader struct {
-	// Hasher, if set before the first row, makes Split compute the rows' sums.
+	// Hasher, which must be set before the first row, makes Split compute the rows' sums.
 	Hasher *Hasher
 
 	places []*knownName
 	names  map[string]*knownName
 	column Column
 
-	stamp    uint64 // of the cell before
-	stampCRC byte   // of it alone
+	stamp    uint64 // timestamp of the previous cell
+	stampCRC byte   // checksum of stamp alone
 }
 
 type knownName struct {
 	text   string
 	crc    byte
-	column uint64 // reduced, with a Hasher
+	column uint64 // the Hasher's hash of the name, if there is one
 
-	opens       string // the bytes of a plain cell before the length of its value
-	first, last uint64 // eight bytes of opens
+	opens       string // the bytes of a plain cell before its value's length
+	first, last uint64 // first and last eight bytes of opens
 }
 
 // opensCell reports whether b begins with a cell of this column.
@@ -58,7 +58,7 @@ func (k *knownName) opensCell(b []byte) bool {
 // maxNames limits the names that a reader remembers.
 const maxNames = 4096
 
-// name returns the known name at a place of the row.
+// name returns the known name at a position in the row.
 func (r *RowReader) name(place int, name []byte) *knownName {
 	if place < len(r.places) && r.places[place].text == string(name) {
 		return r.places[place]
@@ -87,8 +87,8 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 	return known
 }
 
-// Read reads consecutive rows after one header, to their last byte, and hands them to the sink, if any. It checks that
-// they are complete, every length and every checksum. It returns their number. Rows before a fault were handed over.
+// Read reads consecutive rows after one header, passes them to the sink, if any, and returns their number. It checks
+// that they are complete, and every length and checksum. The sink receives the rows before a fault.
 func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -106,19 +106,19 @@ func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 
 // Rows is Split's result for plain rows.
 type Rows struct {
-	Ends        []int    // of each row in the text
-	Keys        []byte   // the ordering keys
-	KeyEnds     []int    // of each of them
-	Least, Most int      // columns of a key
-	Sums        []uint64 // of each row's cells, as Hasher.Row makes them; none without a Hasher
+	Ends        []int    // offset of each row's end
+	Keys        []byte   // the rows' ordering keys
+	KeyEnds     []int    // offset of each key's end
+	Least, Most int      // smallest and largest number of key columns
+	Sums        []uint64 // Hasher.Row of each row; none without a Hasher
 }
 
 func (s *Rows) Reset() {
 	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
 }
 
-// Split is Read for callers that take rows as bytes. plain: they are a table's rows: the key, of key types, then
-// attributes with values, no deletes. Cells goes over these, and to describes them; for others to is undefined.
+// Split is Read for callers that take rows as bytes. plain reports whether all rows are as a table has them: a key of
+// key types, then attributes with values, without deletions. Only then is to valid, and Cells iterates over the rows.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {
@@ -142,13 +142,13 @@ func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	return plain, nil
 }
 
-// plainRow is row for the rows that Split calls plain. It returns false for any other one, and for a faulty one.
+// plainRow is row for plain rows. It returns false for others, and for faulty ones.
 func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	if b[0] != tagRowPK {
 		return nil, false
 	}
 	crc, inData, sum := byte(0), false, uint64(0)
-	columns := 0 // of the key
+	columns := 0 // number of key columns
 	b = b[1:]
 	for place := 0; len(b) > 1; place++ {
 		if b[0] == tagRowData && !inData {
@@ -217,7 +217,7 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// timestamp continues a checksum over a timestamp, which most rows have once, by adding its effect.
+// timestamp continues a checksum over a timestamp. Most cells of a row have the same one, so its effect is cached.
 func (r *RowReader) timestamp(crc byte, ms uint64) byte {
 	if ms != r.stamp {
 		r.stamp, r.stampCRC = ms, crc64LE(0, ms)
@@ -225,7 +225,7 @@ func (r *RowReader) timestamp(crc byte, ms uint64) byte {
 	return crcTables[7][crc] ^ r.stampCRC
 }
 
-// ReadRow reads one of the rows that Split has found.
+// ReadRow reads one of the rows that Split found.
 func (r *RowReader) ReadRow(row []byte, to RowSink) error {
 	_, err := r.row(row, to)
 	return err
@@ -302,7 +302,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 			if crc, err = c.value(crc, value); err != nil {
 				return 0, nil, err
 			}
-		case tagCellType: // stands before the timestamp, and counts after it
+		case tagCellType: // precedes the timestamp, but follows it in the checksum
 			op, hasOp = b[0], true
 			c.Op = ops[op]
 			b = b[1:]
@@ -329,7 +329,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 	return 0, nil, errCut
 }
 
-// value reads a value, which must have its stated length, and continues the checksum.
+// value decodes a value, whose length must be right, and continues the checksum.
 func (c *Column) value(crc byte, b []byte) (byte, error) {
 	if len(b) == 9 && b[0] <= variantDouble {
 		word := binary.LittleEndian.Uint64(b[1:])

@@ -17,17 +17,17 @@ import (
 	"example.com/tsimport/internal/tablestore/address"
 )
 
-// FileVariable names the file of profiles, in place of the one in the user's settings folder.
+// FileVariable is the environment variable for the file of profiles, instead of that in the user's settings folder.
 const FileVariable = "TSIMPORT_CONFIG"
 
-// Profile is a named configuration. Empty fields are unknown.
+// Profile is a named configuration. Unknown fields are empty.
 type Profile struct {
 	Name     string
 	Endpoint string
 	Instance string
-	// EndpointFrom and InstanceFrom say where they were found.
+	// EndpointFrom and InstanceFrom say where the two were found.
 	EndpointFrom, InstanceFrom string
-	keys                       string // the profile of the vendor's command line
+	keys                       string // name of the profile of the vendor's command line
 }
 
 type entry struct {
@@ -38,7 +38,7 @@ type entry struct {
 
 var names = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// File is the file of profiles, "" if there is no place for one.
+// File returns the name of the file of profiles, "" if the user has no settings folder.
 func File() string {
 	if name := os.Getenv(FileVariable); name != "" {
 		return name
@@ -50,7 +50,7 @@ func File() string {
 	return filepath.Join(dir, "tsimport", "config.yaml")
 }
 
-// Find returns the profile with a name. Unknown fields stay empty.
+// Find returns the profile with a name.
 func Find(name string) (*Profile, error) {
 	if !names.MatchString(name) {
 		return nil, fmt.Errorf("profile %q: want a name of letters, digits and underscores", name)
@@ -79,7 +79,7 @@ func Find(name string) (*Profile, error) {
 	return p, nil
 }
 
-// read reads the file of profiles; a missing one is empty.
+// read reads the file of profiles. A missing file has none.
 func read(name string) (map[string]entry, error) {
 	if name == "" {
 		return nil, nil

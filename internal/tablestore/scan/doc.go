@@ -1,4 +1,4 @@
-// Package scan reads tables over the wire. Table reads rows in primary-key order, as values or formatted as CSV or JSON
-// lines; Get reads single rows; Partitions finds where partitions begin. Each row of a range comes exactly once, over
-// any number of pages and retries. Bounds increase, and are exact if the service names them.
+// Package scan reads tables over the wire. Table reads rows in primary-key order, a Formatter writes them as CSV or
+// JSON lines, Get reads single rows, and Partitions finds the bounds of partitions. Each row of a range is delivered
+// exactly once, despite pages and retries. Bounds are in increasing order, and exact if the service reports them.
 package scan

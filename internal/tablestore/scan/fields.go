@@ -10,21 +10,21 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Types counts values by type.
+// Types counts values by their type.
 type Types [table.Any + 1]int64
 
-// Column is an attribute column of some row.
+// Column is an attribute column that some row had.
 type Column struct {
 	Name  string
 	Text  bool  // the name is UTF-8
-	Types Types // of the values that were counted
+	Types Types // number of values by type
 
-	number  int     // from 0 in order of discovery, negative for columns left out
+	number  int     // from 0 in order of discovery; negative for unwanted columns
 	opens   string  // length and name, the beginning of a cell
 	next    *Column // its successor in the last row that had it
-	row     int64   // the last row that had it,
-	at      int     // its place in Fields.Cells
-	version int64   // and the timestamp of the value there
+	row     int64   // number of the last row that had it,
+	at      int     // its index in Fields.Cells,
+	version int64   // and the timestamp of that value
 }
 
 // Field is a column's value in a row.
@@ -33,23 +33,23 @@ type Field struct {
 	Value plainbuffer.Encoded
 }
 
-// Fields are the newest values of wanted columns of one row after the other, from its bytes, in cell order.
+// Fields decodes rows, one after the other, to the newest values of wanted columns, in the order of cells.
 type Fields struct {
-	Wanted      map[string]bool // attributes; nil is all
-	AllVersions bool            // fields of their own
+	Wanted      map[string]bool // attributes; nil means all
+	AllVersions bool            // every version becomes a field
 
 	Row   []byte                // unchanged
 	Key   []plainbuffer.Encoded // in the order of the schema
 	Cells []Field
-	Older int64 // versions that are not among Cells
+	Older int64 // number of versions that are not in Cells
 
 	columns map[string]*Column // by opens
-	found   int                // columns that are not left out
-	first   *Column            // of the row before
+	found   int                // number of wanted columns
+	first   *Column            // first column of the previous row
 	rows    int64
 }
 
-// Read takes the next row, whose bytes stay views. A RowReader must have checked it.
+// Read decodes the next row, to which fields are views. A RowReader must have checked it.
 func (f *Fields) Read(row []byte) {
 	f.Row, f.Key, f.Cells, f.Older = row, f.Key[:0], f.Cells[:0], 0
 	f.rows++
@@ -108,20 +108,20 @@ func (f *Fields) Count() {
 	}
 }
 
-// Columns are the columns that are not left out, by name.
+// Columns returns the wanted columns, sorted by name.
 func (f *Fields) Columns() []*Column {
 	all := slices.DeleteFunc(slices.Collect(maps.Values(f.columns)), func(c *Column) bool { return c.number < 0 })
 	slices.SortFunc(all, func(a, b *Column) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Places are the places of columns in an output, by name.
+// Places gives the positions of columns in an output.
 type Places struct {
 	of    map[string]int
-	known []int // by number of the column; 0 is not looked up, else the place plus 1
+	known []int // by the column's number: its place plus 1; 0 if not looked up yet
 }
 
-// Of returns a column's place, negative if it has none.
+// Of returns a column's position, negative if it has none.
 func (p *Places) Of(c *Column) int {
 	for len(p.known) <= c.number {
 		p.known = append(p.known, 0)

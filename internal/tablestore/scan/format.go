@@ -16,23 +16,23 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Formatter writes rows. Flush writes buffered rows: after it there are only whole rows.
+// Formatter writes rows. After Flush, the output consists of whole rows.
 type Formatter interface {
 	Write(*Fields) error
 	Flush() error
 }
 
-// CSV writes rows as RFC 4180 with a header: the primary key first, then the given attribute columns. An absent cell is
-// an empty field, an empty string or binary a quoted one, binary is base64; values read back unchanged.
+// CSV writes rows as in RFC 4180 with a header: the primary key first, then the given attribute columns. A missing cell
+// is an empty field, an empty string or binary value a quoted one; binary is base64. Values read back unchanged.
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
-	values  []plainbuffer.Encoded // of a row; nil is absent
+	values  []plainbuffer.Encoded // of a row; nil for missing cells
 	buf     []byte
-	written int64 // bytes of lines
+	written int64 // bytes of lines written
 }
 
-// NewCSV writes the header.
+// NewCSV makes a CSV and writes its header.
 func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
 	f := ContinueCSV(w, keys, attributes)
 	for i, name := range slices.Concat(keys, attributes) {
@@ -44,7 +44,7 @@ func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
 	return f, f.end()
 }
 
-// ContinueCSV writes rows after another CSV's.
+// ContinueCSV makes a CSV that writes rows after another's, without a header.
 func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), values: make([]plainbuffer.Encoded, len(keys))}
 	for _, c := range attributes {
@@ -53,13 +53,13 @@ func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	return f
 }
 
-// add gives an attribute column a place after all others.
+// add adds an attribute column after all others.
 func (f *CSV) add(column string) {
 	f.places.Set(column, len(f.values))
 	f.values = append(f.values, nil)
 }
 
-// Write writes one row. Columns that were not given are left out.
+// Write writes one row without columns that were not given.
 func (f *CSV) Write(r *Fields) error {
 	clear(f.values)
 	copy(f.values, r.Key)
@@ -80,7 +80,7 @@ func (f *CSV) Write(r *Fields) error {
 	return f.end()
 }
 
-// raw writes a line of raw fields, each from its given place; a missing one is empty.
+// raw writes a line of raw fields, of which from has the indexes; a missing one is empty.
 func (f *CSV) raw(fields [][]byte, from []int) error {
 	f.buf = f.buf[:0]
 	for i, place := range from {
@@ -97,7 +97,7 @@ func (f *CSV) raw(fields [][]byte, from []int) error {
 // end ends the line and writes it.
 func (f *CSV) end() error {
 	if len(f.buf) == 0 {
-		f.buf = append(f.buf, '"', '"') // a single absent cell would read as an empty line
+		f.buf = append(f.buf, '"', '"') // a single missing cell would read as an empty line
 	}
 	f.buf = append(f.buf, '\n')
 	f.written += int64(len(f.buf))
@@ -137,17 +137,17 @@ func appendText(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
-// special are the bytes that make a field quoted.
+// special marks the bytes that require a field to be quoted.
 var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
-// quotes reports whether a field must be quoted. It looks at eight bytes at a time, then single ones.
+// quotes reports whether a field must be quoted. It checks eight bytes at a time, then single ones.
 func quotes(s []byte) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	found := uint64(0)
 	for ; len(s) >= 8; s = s[8:] {
 		w := binary.LittleEndian.Uint64(s)
 		comma, quote, cr, lf := w^each*',', w^each*'"', w^each*'\r', w^each*'\n'
-		// This has a high bit exactly for words with a zero byte.
+		// Each term has a high bit if and only if its word has a zero byte.
 		found |= ((comma-each)&^comma | (quote-each)&^quote | (cr-each)&^cr | (lf-each)&^lf) & high
 	}
 	for _, c := range s {
@@ -156,8 +156,8 @@ func quotes(s []byte) bool {
 	return found != 0
 }
 
-// JSONL writes rows as JSON objects, one per line, keys first. An integer has no fraction, a double always has one or
-// an exponent, a binary value is an object {"base64": "…"}: the text shows every type. NaN and infinities are an error.
+// JSONL writes rows as JSON objects, one per line, keys first. The text shows every type: an integer has no fraction, a
+// double has one or an exponent, and a binary value is an object {"base64": "…"}. NaN and infinities are errors.
 type JSONL struct {
 	w    *bufio.Writer
 	keys []string
@@ -216,7 +216,7 @@ func (f *JSONL) member(name string, v plainbuffer.Encoded) error {
 func (f *JSONL) text(s string) {
 	e := json.NewEncoder(&f.buf)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes, and a Buffer always takes it
+	_ = e.Encode(s) // strings and Buffers never fail
 	f.buf.Truncate(f.buf.Len() - 1)
 }
 

@@ -11,17 +11,17 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Gate limits the rate at which scans consume read capacity units. Answers state a page's cost, so requests reserve the
-// average, and the difference delays later ones. It is safe for concurrent use; a nil Gate never waits.
+// Gate limits the rate at which scans consume read capacity units. A request reserves the average cost; the answer has
+// the true one, and the difference delays later requests. It is safe for concurrent use. A nil Gate never waits.
 type Gate struct {
-	rate float64 // units a second
+	rate float64 // units per second
 
 	mu      sync.Mutex
-	average float64   // units of a page
+	average float64   // average units per page
 	free    time.Time // when the next request may be sent
 }
 
-// NewGate makes a Gate of that many units per second; nil for 0, no limit.
+// NewGate makes a Gate, or returns nil, which is no limit, for 0.
 func NewGate(unitsPerSecond float64) *Gate {
 	if unitsPerSecond <= 0 {
 		return nil
@@ -37,7 +37,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	g.mu.Lock()
 	now := time.Now()
 	if g.free.Before(now) {
-		g.free = now // nothing is saved up
+		g.free = now // unused units are not saved
 	}
 	at := g.free
 	reserved = g.average
@@ -46,7 +46,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	return reserved, ratelimit.Wait(ctx, at.Sub(now))
 }
 
-// charge accounts for a page's cost, given its reservation.
+// charge replaces a page's reservation by its cost.
 func (g *Gate) charge(c *tablestore.ConsumedCapacityUnit, reserved float64) {
 	if g == nil || c == nil {
 		return
@@ -62,15 +62,15 @@ func (g *Gate) lasts(units float64) time.Duration {
 	return time.Duration(units / g.rate * float64(time.Second))
 }
 
-// Manner is how a command reads, in all of its scans together.
+// Manner says how all scans of a command read together.
 type Manner struct {
-	Gate  *Gate  // bounds the rate of reading; nil does not
-	Waits *Waits // is told of pages that the service refuses; may be nil
+	Gate  *Gate  // limits the rate of reading; nil for no limit
+	Waits *Waits // reports pages that the service refuses; may be nil
 	// OnRows is called by sources with the number of rows read. It must be safe for concurrent use; may be nil.
 	OnRows func(n int)
 }
 
-// Waits reports waits for a refusing or silent service. It is safe for concurrent use; nil reports nothing.
+// Waits reports waits for a service that refuses or does not answer. It is safe for concurrent use; nil reports none.
 type Waits struct {
 	tell func(why string, most time.Duration)
 
@@ -78,16 +78,16 @@ type Waits struct {
 	told time.Time
 }
 
-// NewWaits makes a Waits. tell takes the reason, and the longest time for which the page is retried.
+// NewWaits makes a Waits. It calls tell with the reason and the limit of the retries.
 func NewWaits(tell func(why string, most time.Duration)) *Waits { return &Waits{tell: tell} }
 
-// A short refusal is not reported, nor each range's.
+// Short refusals are not reported, nor those of every range.
 const (
 	worthTelling = 2 * time.Second
 	tellEvery    = 30 * time.Second
 )
 
-// note reports a request that has failed since a moment.
+// note records that a request has been failing since a moment, and may report it.
 func (w *Waits) note(since, now time.Time, err error, most time.Duration) {
 	if w == nil || now.Sub(since) < worthTelling {
 		return

@@ -24,7 +24,7 @@ type Getter interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Get returns the rows of at most MaxGetRows different keys, by place; nil for missing ones.
+// Get returns the rows of at most MaxGetRows different keys, in their order; nil for missing ones.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value,
 	o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
@@ -55,7 +55,7 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 	}
 }
 
-// getOnce asks for the missing rows. It returns the places of those to be asked for again, and why.
+// getOnce requests the rows in todo. It returns the indexes of those to request again, and why.
 func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int,
 	rows []*Row, o *Options) (again []int, refused, err error) {
 	c := &tablestore.MultiRowQueryCriteria{TableName: name, MaxVersion: max(o.Versions, 1)}
@@ -92,7 +92,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	for n := range answers {
 		a, i := &answers[n], todo[n]
 		if a.IsSucceed && a.Error.Code != "" {
-			refused = errors.New("unreadable answer: a row was read and has an error")
+			refused = errors.New("unreadable answer: a row has both content and an error")
 			again = append(again, i)
 			continue
 		}
@@ -117,7 +117,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	return again, refused, nil
 }
 
-// isOf reports whether a row has the requested key.
+// isOf reports whether a row's key is the requested one.
 func isOf(pk *tablestore.PrimaryKey, key []table.Value) bool {
 	return slices.EqualFunc(pk.PrimaryKeys, key, func(c *tablestore.PrimaryKeyColumn, v table.Value) bool {
 		return bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, v))

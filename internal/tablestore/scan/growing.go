@@ -11,33 +11,33 @@ import (
 	"slices"
 )
 
-// Growing writes rows as CSV before all columns are known: a table has no list of its columns, and CSV begins with one.
-// The file begins with the first rows' columns. A later one begins a section with one more field. A file of one section
-// is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its output up to a Flush can be continued.
+// Growing writes rows as CSV before all columns are known: CSV begins with its columns, but tables have no list of
+// them. The header has the first rows' columns. A row with others begins a section of lines with more fields. A file of
+// one section is CSV; Growth.Rewrite makes it of several. Output up to a Flush can be continued.
 type Growing struct {
 	Growth
 	w    io.Writer
 	keys []string
-	csv  *CSV  // nil while rows are held back
-	base int64 // bytes of the file before the first that csv writes
+	csv  *CSV  // nil while rows are held
+	base int64 // size of the file before csv's first line
 
 	held  []byte          // rows for the first section
-	names map[string]bool // attributes of these
+	names map[string]bool // their attributes
 }
 
-// Growth describes a file of Growing.
+// Growth describes a file that Growing wrote.
 type Growth struct {
-	Order    []string  `json:"order"` // of the attributes in its rows
+	Order    []string  `json:"order"` // attributes in the order of fields
 	Sections []Section `json:"sections"`
 }
 
-// Section is a part of the file whose rows have the same columns.
+// Section is a part of the file whose lines have the same columns.
 type Section struct {
-	At         int64 `json:"at"`         // its beginning; the first one's header is there
-	Attributes int   `json:"attributes"` // its rows have the first of Order
+	At         int64 `json:"at"`         // offset of its start; the first section begins with the header
+	Attributes int   `json:"attributes"` // its lines have this many of Order, from the first on
 }
 
-// heldBytes is the bytes of rows from which the first section's columns are taken: rows of a table often lack some.
+// heldBytes is the size of the rows that determine the first section's columns. Rows often lack some columns.
 const heldBytes = 1 << 20
 
 // NewGrowing writes a file to w, or continues one of size bytes.
@@ -49,7 +49,7 @@ func NewGrowing(w io.Writer, keys []string, g Growth, size int64) *Growing {
 	return f
 }
 
-// Write writes a row with all its columns.
+// Write writes a row with all of its columns.
 func (f *Growing) Write(r *Fields) error {
 	if f.csv == nil {
 		for _, c := range r.Cells {
@@ -73,7 +73,7 @@ func (f *Growing) Write(r *Fields) error {
 	return f.csv.Write(r)
 }
 
-// begin writes the buffered rows, the first of the file.
+// begin begins the file with the header and the held rows.
 func (f *Growing) begin() (err error) {
 	f.Order = append(f.Order, slices.Sorted(maps.Keys(f.names))...)
 	f.Sections = []Section{{0, len(f.Order)}}
@@ -89,7 +89,7 @@ func (f *Growing) begin() (err error) {
 		}
 		rest = rest[n:]
 	}
-	f.csv.places.known = nil // its numbers are of these columns
+	f.csv.places.known = nil // it was indexed by numbers of the columns in fields
 	f.held, f.names = nil, nil
 	return nil
 }
@@ -106,16 +106,16 @@ func (f *Growing) Flush() error {
 	return f.csv.Flush()
 }
 
-// Whole reports whether the file is CSV.
+// Whole reports whether the file is already CSV.
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
-// Rewrite makes CSV of a file in in, with the attributes of Order in another order. The file must have that many rows.
+// Rewrite writes the file in as CSV, with the attributes in the order of columns. The file must have that many rows.
 func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {
 		return err
 	}
-	from := make([]int, 0, len(keys)+len(columns)) // the place in the file of each field
+	from := make([]int, 0, len(keys)+len(columns)) // index of each field in the file
 	for i := range keys {
 		from = append(from, i)
 	}
@@ -140,7 +140,7 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 			return fmt.Errorf("read rows whose columns were not known: %w", err)
 		}
 		if n++; n > rows || section < 0 || len(lines.fields) != len(keys)+g.Sections[section].Attributes {
-			return fmt.Errorf("read rows whose columns were not known: row %d is not one that was written", n)
+			return fmt.Errorf("read rows whose columns were not known: row %d is damaged", n)
 		}
 		if err := out.raw(lines.fields, from); err != nil {
 			return err
@@ -148,10 +148,10 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 	}
 }
 
-// fieldReader reads lines of CSV, and finds their raw fields.
+// fieldReader reads lines of CSV and splits them into raw fields.
 type fieldReader struct {
 	in     *bufio.Reader
-	read   int64 // bytes
+	read   int64 // number of bytes
 	line   []byte
 	fields [][]byte
 }

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey reads a key, or its first columns, as a user types it: comma-separated values. A string may be
-// JSON, and must be if it contains a comma or begins with a quote; binary is 0x and hexadecimal digits.
+// ParseKey parses a key, or its first columns, as a user types it: values separated by commas. A string may be a JSON
+// string, and must be if it contains a comma or begins with a quote. Binary is 0x and hexadecimal digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)
@@ -27,8 +27,8 @@ func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	return values, err
 }
 
-// ParseRange reads a range of keys: FROM..TO, inclusive and exclusive, either of which may be left out, or the
-// beginning of keys. Each is as in ParseKey; a text with two dots must be quoted. nil means no bound.
+// ParseRange parses a range of keys: FROM..TO, where TO is exclusive and either may be missing, or the beginning of
+// keys. All are as in ParseKey; a string with two dots must be quoted. nil means no bound.
 func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -62,12 +62,12 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 
 const dots = ".."
 
-// CompareBounds orders values of first key columns as bounds: fewer columns come before all keys that begin with them.
+// CompareBounds compares values of first key columns as bounds, which sort before all keys that begin with them.
 func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
 
-// KeyText is the inverse of ParseKey; "" is none.
+// KeyText is the inverse of ParseKey; it returns "" for no values.
 func KeyText(values []table.Value) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -77,14 +77,14 @@ func KeyText(values []table.Value) string {
 		case table.Binary:
 			texts[i] = "0x" + hex.EncodeToString(v.Bytes)
 		default:
-			quoted, _ := json.Marshal(string(v.Bytes)) // of a text it has no errors
+			quoted, _ := json.Marshal(string(v.Bytes)) // a string never fails
 			texts[i] = string(quoted)
 		}
 	}
 	return strings.Join(texts, ",")
 }
 
-// After is the least key greater than all that begin with the values; nil if there is none.
+// After returns the least bound above all keys that begin with the values; nil if there is none.
 func After(values []table.Value) ([]table.Value, error) {
 	values = append([]table.Value(nil), values...)
 	for len(values) > 0 {
@@ -105,7 +105,7 @@ func After(values []table.Value) ([]table.Value, error) {
 	return nil, nil
 }
 
-// cutKey reads the values of a key's first columns up to the end of the text or the first separator outside quotes.
+// cutKey parses values of a key's first columns up to the end of the text or the first separator outside quotes.
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
@@ -162,7 +162,7 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 	return v, rest, err
 }
 
-// cutQuoted reads a JSON string. Half a surrogate pair and invalid UTF-8 are refused: JSON changes them.
+// cutQuoted cuts off a JSON string. It refuses half a surrogate pair and invalid UTF-8, which encoding/json changes.
 func cutQuoted(text string) (value []byte, rest string, err error) {
 	end := 1
 	for end < len(text) && text[end] != '"' {

@@ -10,14 +10,14 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// PackedPage is a page of rows as bytes, and its memory. Its zero value is ready to use.
+// PackedPage is a page of rows as bytes, with its memory. Its zero value is ready to use.
 type PackedPage struct{ client.PageMemory }
 
-// errOutside says that a page does not answer its request: a network that repeats the answer to an earlier one gives
-// rows twice, or omits those in between. Nothing else in such an answer is wrong, so it is requested again.
+// errOutside says that a page does not answer its request. If a network repeats the answer to an earlier request, rows
+// occur twice or are missing, and nothing else shows it. The page is requested again.
 var errOutside = errors.New("the answer does not belong to its request: rows are outside the range, or out of order")
 
-// check compares the page with the requested range.
+// check checks that the rows are in order and within the requested range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {
 	least, _ := orderingKey(c.StartPrimaryKey)
 	end, open := orderingKey(c.EndPrimaryKey)
@@ -37,7 +37,7 @@ func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore
 	return nil
 }
 
-// orderingKey is a bound's, up to a column for the least value, before all others, or for the greatest: open.
+// orderingKey returns a bound's ordering key up to the first column with the least value, or the greatest (open).
 func orderingKey(bound *tablestore.PrimaryKey) (key []byte, open bool) {
 	for _, c := range bound.PrimaryKeys {
 		if c.PrimaryKeyOption == tablestore.MIN || c.PrimaryKeyOption == tablestore.MAX {

@@ -12,17 +12,17 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Pager reads the rows of a table or a range, a page at a time in primary-key order. It is not safe for concurrent use.
+// Pager reads a table, or a range of it, in pages in primary-key order. It is not safe for concurrent use.
 type Pager struct {
 	service  Service
 	name     string
-	columns  int // of the key
+	columns  int // number of key columns
 	options  Options
 	criteria *tablestore.RangeRowQueryCriteria
 	ended    bool
 }
 
-// NewPager begins at the first row. It ignores Options.Limit: see Limit.
+// NewPager makes a Pager. It ignores Options.Limit; see Limit.
 func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	p := &Pager{service: s, name: name, columns: len(key), options: o, criteria: &tablestore.RangeRowQueryCriteria{
@@ -34,7 +34,7 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 		Filter:          o.Filter,
 	}}
 	if o.Columns != nil {
-		// With a key column in the list, rows without any of the attributes come too.
+		// With a key column in the list, rows without any of the attributes are returned, too.
 		p.criteria.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
 	}
 	if o.Since > 0 || o.Until > 0 {
@@ -55,7 +55,7 @@ func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	return page.Unpacked()
 }
 
-// NextPacked is Next for callers that take rows as bytes, valid until the page is used again.
+// NextPacked is Next for callers that take rows as bytes. They are valid until the page is used again.
 func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 	if p.ended {
 		return io.EOF
@@ -73,7 +73,7 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 	return p.take(page, to.Len())
 }
 
-// keyOf checks the number of a row's key columns.
+// keyOf checks the number of key columns of a row.
 func (p *Pager) keyOf(columns int) error {
 	if columns != p.columns {
 		return fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", p.name, columns, p.columns)
@@ -81,7 +81,7 @@ func (p *Pager) keyOf(columns int) error {
 	return nil
 }
 
-// take goes past a page with that many rows.
+// take moves past a page with that many rows.
 func (p *Pager) take(page *tablestore.GetRangeResponse, rows int) error {
 	p.options.charge(page.ConsumedCapacityUnit)
 	if limit := int(p.criteria.Limit); limit > 0 && rows > limit {

@@ -12,37 +12,37 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Guesses from sizes. Splits are measured in the service's own units of 100 MB.
+// Parameters of guesses from sizes. The service measures split sizes in units of 100 MB.
 const (
-	guessEvery = time.Minute // at most: each guess costs read capacity units
-	guessFirst = 100         // 10 GB, a partition's usual limit
-	guessLimit = 1024        // split points in an answer
+	guessEvery = time.Minute // each guess costs read capacity units
+	guessFirst = 100         // 10 GB, the usual limit of a partition
+	guessLimit = 1024        // largest number of split points in an answer
 	guessMost  = 1000 * guessFirst
 )
 
-// Partitions reads the starts of a table's partitions. It is not safe for concurrent use.
+// Partitions reads the bounds of a table's partitions. It is not safe for concurrent use.
 type Partitions struct {
-	// Created means that this run made the table: in the first minute it is too small to guess from sizes.
+	// Created means that this run created the table: in the first minute it is too small to guess from sizes.
 	Created bool
-	// See is called at each reading with the table's creation time from client.Table; Read returns its error. May be nil.
+	// See, if not nil, is called by Read with the table's creation time (client.Table.Created). Read returns its error.
 	See func(created int64) error
 
 	admin   *client.Admin
 	sdk     *tablestore.TableStoreClient
 	name    string
-	guessed time.Time // when sizes were last asked for; zero is never
+	guessed time.Time // time of the last guess; zero if never
 	guess   []table.Value
-	failed  error // of the last guess
+	failed  error // error of the last guess
 }
 
-// NewPartitions reads the partitions of the table with that name.
+// NewPartitions makes a Partitions of the table with that name.
 func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name string) *Partitions {
 	return &Partitions{admin: admin, sdk: sdk, name: name}
 }
 
 // Read returns, in increasing order, the first partition-key value of every partition but the first. exact means that
-// the service itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a
-// minute: until then a call returns the last guess, or its error. Nothing is retried; now is the caller's time.
+// the service reported them. Otherwise they are guessed from the sizes of key ranges, once a minute at most; in
+// between, Read returns the last guess or its error. Nothing is retried. now is the caller's time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
 	if err == nil && p.See != nil {
@@ -64,7 +64,7 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	return p.guess, false, p.failed
 }
 
-// guessFromSizes asks for large splits first, because a partition cut by mistake costs half-full requests.
+// guessFromSizes requests large splits first, because a partition divided by mistake makes requests half full.
 func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	size, grown := int64(guessFirst), false
 	for {
@@ -86,7 +86,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 // unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns the table's maximum size, by the service's splits. It costs read units as a guess does.
+// Size returns an upper limit of the table's size, by the service's splits. It costs read units, like a guess.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
@@ -102,8 +102,8 @@ func (p *Partitions) Size() (bytes int64, err error) {
 // largeSplit is the split size for LargeValue: 1 GB.
 const largeSplit = 10
 
-// LargeValue returns the partition-key value with the most splits of the table, if they have more than
-// table.LargestValue bytes, and their least size; 0 if there is none. It costs read units as a guess does.
+// LargeValue returns the partition-key value with the most splits, and their least size, if that is above
+// table.LargestValue; otherwise size is 0. It costs read units, like a guess.
 func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	var splits []*tablestore.Split
 	each := int64(largeSplit)
@@ -115,7 +115,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 			break
 		}
 	}
-	within := int64(0) // splits that begin at one value, and end there
+	within := int64(0) // splits that begin and end at the same value
 	_, err = recoverPanic("split point", func() (none struct{}, _ error) {
 		var last []byte
 		for _, s := range splits[min(1, len(splits)):] {
@@ -133,7 +133,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	return value, size, err
 }
 
-// splitsOf asks for splits of a size.
+// splitsOf requests splits of a size.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	res, err := recoverPanic("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
 		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size,
@@ -145,21 +145,21 @@ func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	return res.Splits, nil
 }
 
-// boundsOf returns the bounds between splits served in different places, if places are named.
+// boundsOf returns the bounds between splits with different locations, or between all if the service names none.
 func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	for i := 1; i < len(splits); i++ {
 		if here := splits[i].Location; here != "" && here == splits[i-1].Location {
 			continue
 		}
 		first := client.ValueOf(splits[i].LowerBound.PrimaryKeys[0].Value)
-		if first.Type.KeyType() { // not so for a point that stands for the least or the greatest value
+		if first.Type.KeyType() { // not the least or greatest value
 			bounds = append(bounds, first)
 		}
 	}
 	return increasing(bounds)
 }
 
-// increasing sorts bounds and drops duplicates: two splits may begin at one partition-key value.
+// increasing sorts bounds and drops duplicates, because two splits may begin at the same partition-key value.
 func increasing(bounds []table.Value) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)
@@ -167,7 +167,7 @@ func increasing(bounds []table.Value) []table.Value {
 }
 
 // Cuts returns increasing keys, or first columns of keys, that cut a table into ranges of about the same size: at least
-// that many, if the service says where to cut and the table is large enough. Else they are partitions.
+// ranges, if the service offers enough splits and the table is large enough. Otherwise they are partition bounds.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split
@@ -204,7 +204,7 @@ func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value) {
 			}
 			v := client.ValueOf(c.Value)
 			if !v.Type.KeyType() {
-				break // it stands for the least value
+				break // the least value
 			}
 			cut = append(cut, v)
 		}

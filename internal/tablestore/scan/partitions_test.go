@@ -29,13 +29,13 @@ import (
 	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
-// partitioned is a service with one table and hand-made answers.
+// partitioned is a service with one table and canned answers.
 type partitioned struct {
-	bounds []table.Value           // of its partitions, as DescribeTable names them
-	splits func(size int64) []byte // answers ComputeSplitPointsBySize
-	refuse string                  // an error code for the operation whose path it begins with
-	sizes  []int64                 // split sizes asked for
-	seen   []string                // operations
+	bounds []table.Value           // partition bounds in DescribeTable's answer
+	splits func(size int64) []byte // answer to ComputeSplitPointsBySize
+	refuse string                  // an operation and the error code for it
+	sizes  []int64                 // requested split sizes
+	seen   []string                // requested operations
 }
 
 func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -60,7 +60,7 @@ func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return answer(200, body)
 	}
-	for len(request) > 0 { // of its fields only split_size is a fixed or variable integer numbered 2
+	for len(request) > 0 { // split_size is the only integer field numbered 2
 		number, kind, n := protowire.ConsumeTag(request)
 		request = request[n:]
 		if number == 2 {
@@ -90,7 +90,7 @@ type place struct {
 	repeat int64
 }
 
-// splitAnswer has split points 0, 10, 20 … and their locations.
+// splitAnswer returns an answer with split points 0, 10, 20 … and locations.
 func splitAnswer(points int, places ...place) []byte {
 	answer := message(nil, 1, []byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x00})
 	answer = message(answer, 2, append(message(nil, 1, []byte("uid")), 0x10, 0x01))
@@ -186,9 +186,8 @@ func TestSplitAnswerIsParsed(t *testing.T) {
 	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t", "%v, %v", bounds, err)
 }
 
-// The partitions of a new table are guessed after its first minute: without bounds it would have one lane for the whole
-// load.
-func TestGuessesAreMadeOnceAMinute(t *testing.T) {
+// The partitions of a new table are guessed after its first minute. Otherwise the whole load would have a single lane.
+func TestGuessesAreMadeOncePerMinute(t *testing.T) {
 	for _, created := range []bool{false, true} {
 		points := 3
 		service := &partitioned{splits: func(int64) []byte { return splitAnswer(points) }}
@@ -205,7 +204,7 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 				"new %v after %v: %d bounds, exact %v, %d asked, %v", created, after, len(bounds), exact, len(service.sizes), err)
 			points = 5
 		}
-		service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
+		service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // reported partitions need not wait
 		bounds, exact, err := p.Read(start.Add(62 * time.Second))
 		conformance.True(t, err == nil && exact && len(bounds) == 1, "%v, exact %v, %v", bounds, exact, err)
 	}
@@ -230,7 +229,7 @@ func TestUnreadablePartitionsAreAnError(t *testing.T) {
 	}
 }
 
-func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
+func TestSizeIsLimitedBySplits(t *testing.T) {
 	for points, want := range map[int]struct {
 		bytes int64
 		asked int
@@ -272,7 +271,7 @@ func TestPackedRowsEqualScan(t *testing.T) {
 	conformance.True(t, err == nil && n == len(rows), "%d rows of %d: %v", n, len(rows), err)
 }
 
-// answering gives the same rows for every request.
+// answering is a service that returns the same rows for every request.
 type answering struct {
 	rows []*Row
 	next *tablestore.PrimaryKey
@@ -282,7 +281,7 @@ func (a *answering) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeR
 	return &tablestore.GetRangeResponse{Rows: a.rows, NextStartPrimaryKey: a.next}, nil
 }
 
-// A page that does not answer its request is refused.
+// A page that does not match its request is refused.
 func TestPagesAreChecked(t *testing.T) {
 	pk := func(values ...any) *tablestore.PrimaryKey {
 		var columns []any
@@ -327,8 +326,8 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-// TestGrowingCSVEqualsCSV tries any rows, flushes and resumptions, and cuts off the bytes that an interruption leaves
-// after a flush.
+// TestGrowingCSVEqualsCSV tests random rows, flushes and resumptions, and cuts off the bytes that an interruption
+// leaves after a flush.
 func TestGrowingCSVEqualsCSV(t *testing.T) {
 	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5,
 		true, []byte{}, []byte{0, 1}})
@@ -388,7 +387,7 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 
 var must = conformance.Must
 
-// TestTruncatedGrowingCSVIsAnError removes the end at any byte: a row or a part of one is missing.
+// TestTruncatedGrowingCSVIsAnError cuts the file at every byte, so that rows or parts of them are missing.
 func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	var file bytes.Buffer
 	grown, fields := NewGrowing(&file, []string{"n"}, Growth{}, 0), new(Fields)
@@ -407,8 +406,8 @@ func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	}
 }
 
-// TestAValueOfManySplitsIsLarge has splits of 1 GB that begin at these values, and of 10 GB where there are too many.
-func TestAValueOfManySplitsIsLarge(t *testing.T) {
+// TestLargeValueHasManySplits tests splits of 1 GB, and of 10 GB where there are too many.
+func TestLargeValueHasManySplits(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		at    func(i int) int64

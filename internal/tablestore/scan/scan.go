@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Row is a row of a table: its key and each attribute's newest version, as int64, float64, bool, string or []byte.
+// Row is a row of a table: its key, and the newest version of each attribute as int64, float64, bool, string or []byte.
 type Row = tablestore.Row
 
 // Service is the part of the SDK's client that a scan needs.
@@ -24,20 +24,20 @@ type Service interface {
 }
 
 type Options struct {
-	Columns  []string      // attribute columns to read; nil reads all. Rows with none of them still come
-	Limit    int64         // rows, 0 is all
-	From, To []table.Value // of the first key columns: From inclusive, To exclusive; nil means no bound
-	Versions int           // of each cell, newest first; 0 reads the newest only
-	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
-	Units    *atomic.Int64 // gets the read capacity units charged by the service; may be nil
-	// Since drops cells with a lower timestamp, in milliseconds; 0 drops none. Rows without others come empty.
+	Columns  []string      // attribute columns to read; nil means all. Rows without them are still read
+	Limit    int64         // number of rows; 0 means all
+	From, To []table.Value // first key columns of the bounds: From inclusive, To exclusive; nil means none
+	Versions int           // per cell, newest first; 0 means the newest only
+	RetryFor time.Duration // limit of retries of one page; 0 means client.Patience
+	Units    *atomic.Int64 // incremented by the read capacity units charged; may be nil
+	// Since drops cells with a lower timestamp in milliseconds; 0 drops none. Rows may become empty.
 	Since  int64
-	Until  int64                   // drops cells with this or a later timestamp; 0 means none
+	Until  int64                   // drops cells with this or a later timestamp; 0 drops none
 	Filter tablestore.ColumnFilter // applied by the service; nil means none
 	Manner
 }
 
-// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at each's error.
+// Table calls each with every row of a table, or of a range of it, in primary-key order. It returns each's first error.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var page []*Row
@@ -54,7 +54,7 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	})
 }
 
-// PackedPages is Table for pages of rows as bytes. memory returns the memory for the next page.
+// PackedPages is Table for pages of rows as bytes. It calls memory for the memory of the next page.
 func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options,
 	memory func() *PackedPage, each func(*PackedPage) error) error {
 	p := NewPager(s, name, key, o)
@@ -66,7 +66,7 @@ func PackedPages(ctx context.Context, s Service, name string, key []table.KeyCol
 	}, func() error { return each(page) })
 }
 
-// all reads pages to the last, or up to limit rows, and calls each after every one.
+// all reads all pages, or up to limit rows, and calls each after every page.
 func (p *Pager) all(limit int64, next func() (rows int, err error), each func() error) error {
 	for rows := int64(0); ; {
 		if limit > 0 {
@@ -88,7 +88,7 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 	}
 }
 
-// Packed is Table with every row's place in the current page, valid during the call. It ignores Options.Limit.
+// Packed is Table with every row's index in the current page, valid during the call. It ignores Options.Limit.
 func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage,
 	each func(i int) error) error {
 	o.Limit = 0
@@ -102,7 +102,7 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 	})
 }
 
-// bound makes a key of the given values. Missing columns begin with the least value; without any, open fills in all.
+// bound makes a key that begins with the values. Other columns get the least value or, if there are no values, open.
 func bound(key []table.KeyColumn, values []table.Value,
 	open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)
@@ -125,7 +125,7 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 	}
 }
 
-// readPage reads one page; reading is safe to repeat.
+// readPage reads one page, with retries.
 func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options,
 	packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
 	get := func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
@@ -147,7 +147,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, request func() error) error {
 	const base = 50 * time.Millisecond
 	backoff := ratelimit.Backoff{Base: base, Max: 5 * time.Second}
-	if retryFor > 0 { // patience counts no more than a quarter of its time between two attempts
+	if retryFor > 0 { // patience counts at most a quarter of its time between two attempts
 		backoff.Max = max(base, min(backoff.Max, retryFor/4))
 	}
 	patience := ratelimit.Patience{For: retryFor}
@@ -166,7 +166,7 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 		}
 		waits.note(began, now, err, retryFor)
 		if cause := ratelimit.Wait(ctx, backoff.After(attempt)); cause != nil {
-			if errors.Is(err, cause) || errors.Is(err, ctx.Err()) { // the request was not refused, but stopped
+			if errors.Is(err, cause) || errors.Is(err, ctx.Err()) { // the request was stopped, not refused
 				return cause
 			}
 			return &StoppedError{cause, err}
@@ -174,7 +174,7 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 	}
 }
 
-// StoppedError says that reading was stopped while the service refused it, or did not answer.
+// StoppedError says that reading was stopped while the service refused requests or did not answer.
 type StoppedError struct{ Cause, Last error }
 
 func (e *StoppedError) Error() string {
@@ -182,7 +182,7 @@ func (e *StoppedError) Error() string {
 }
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// recoverPanic makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+// recoverPanic turns a panic into an error, because the SDK dereferences fields that a broken answer lacks.
 func recoverPanic[T any](what string, get func() (T, error)) (got T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -27,7 +27,7 @@ import (
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 
-// tableOf makes a table t with rows 0 to n−1 and returns a client for it.
+// tableOf creates a table t with rows 0 to n−1 and returns a client for it.
 func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClient {
 	t.Helper()
 	s := tabletest.Open(t, server.Options{Faults: plan})
@@ -108,7 +108,7 @@ func TestScanStopsAtPermanentErrors(t *testing.T) {
 	conformance.Is(t, Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { return enough }), enough, "got")
 }
 
-// everyType is a row with a value of each kind that is hard to write.
+// everyType returns a row with every kind of value that is hard to write.
 func everyType() *Row {
 	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
 	r.PrimaryKey.AddPrimaryKeyColumn("id", int64(math.MinInt64))
@@ -124,7 +124,7 @@ func everyType() *Row {
 	return r
 }
 
-// fieldsOf returns the fields of a row of the SDK.
+// fieldsOf returns the Fields of a row of the SDK.
 func fieldsOf(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -155,7 +155,7 @@ func TestJSONLinesShowTypes(t *testing.T) {
 	conformance.Equal(t, out.String(), want, "got")
 }
 
-func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
+func TestJSONLinesRefuseInvalidDoubles(t *testing.T) {
 	for want, v := range map[string]any{`"a" has the double NaN`: math.NaN(), `"a" has the double -Inf`: math.Inf(-1)} {
 		r := &Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{{ColumnName: "a", Value: v}}}
 		conformance.Refused(t, NewJSONL(new(bytes.Buffer), nil).Write(fieldsOf(t, new(Fields), r)), want, "%v", v)
@@ -168,7 +168,7 @@ func TestSpoolRoundTrip(t *testing.T) {
 	fields := fieldsOf(t, new(Fields), everyType())
 	for i := range 3000 {
 		must(t, s.Write(fields))
-		if i%1000 == 7 { // at any place
+		if i%1000 == 7 { // somewhere in the file
 			must(t, s.Flush())
 		}
 	}
@@ -184,7 +184,7 @@ func TestSpoolRoundTrip(t *testing.T) {
 	conformance.True(t, err == nil && rows == 3000, "%d rows, %v", rows, err)
 }
 
-func TestACutSpoolIsAnError(t *testing.T) {
+func TestTruncatedSpoolIsAnError(t *testing.T) {
 	var kept bytes.Buffer
 	s := conformance.Try(NewSpool(&kept)).Must(t)
 	must(t, errors.Join(s.Write(fieldsOf(t, new(Fields), everyType())), s.Flush()))
@@ -204,10 +204,10 @@ func TestDamagedSpoolRowIsAnError(t *testing.T) {
 	conformance.Refused(t, Replay(&kept, 1, func([]byte) error { return nil }), "read export spool", "a checksum")
 }
 
-// refusing is a Getter that refuses rows with the given codes, one per request.
+// refusing is a Getter that refuses rows with the given codes.
 type refusing struct {
 	Getter
-	codes    [][]string // by request and row; none left means no refusal
+	codes    [][]string // by request and row; later requests succeed
 	requests int
 }
 
@@ -260,7 +260,7 @@ func TestGetRetriesRefusedRows(t *testing.T) {
 	}
 }
 
-// repeating sometimes answers with an earlier answer.
+// repeating is a service that sometimes repeats an earlier answer.
 type repeating struct {
 	Service
 	n    int
@@ -312,7 +312,7 @@ func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
 	})
 }
 
-// panicking is an SDK that panics on every other answer, as on one that lacks a field.
+// panicking is an SDK that panics on every second answer, as if a field were missing.
 type panicking struct {
 	*tablestore.TableStoreClient
 	n int
@@ -369,8 +369,8 @@ func (neverRead) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResp
 	return nil, &tablestore.OtsError{Code: "OTSNotEnoughCapacityUnit", Message: "not enough", HttpStatusCode: 403}
 }
 
-// TestRefusedReadingIsReportedAndGivenUp reads several ranges at a time from a service that refuses all of them.
-func TestRefusedReadingIsReportedAndGivenUp(t *testing.T) {
+// TestRefusedReadIsReportedAndAbandoned reads several ranges at a time from a service that refuses all requests.
+func TestRefusedReadIsReportedAndAbandoned(t *testing.T) {
 	for _, c := range []struct {
 		retryFor time.Duration
 		told     int
@@ -439,7 +439,7 @@ func TestRangesOfKeys(t *testing.T) {
 	conformance.True(t, err == nil && len(from) == 1 && to == nil, "the last integer: %v to %v, %v", from, to, err)
 }
 
-func TestTheLongestKeyValue(t *testing.T) {
+func TestLongestKeyValue(t *testing.T) {
 	key := []table.KeyColumn{{Name: "s", Type: table.String}}
 	longest := strings.Repeat("x", table.MaxKeyBytes)
 	values, err := ParseKey(longest, key)
@@ -455,7 +455,7 @@ func TestTheLongestKeyValue(t *testing.T) {
 	}
 }
 
-// priced is a service whose pages cost this many units each and take a while.
+// priced is a service whose pages cost this many units each and take some time.
 type priced struct {
 	mu           sync.Mutex
 	pages, units int
@@ -495,7 +495,7 @@ func TestGateLimitsAllScansTogether(t *testing.T) {
 			time.Sleep(seconds * time.Second)
 			stop()
 			group.Wait()
-			// The cost of the first pages in flight is not known yet: one page each.
+			// The cost of the first pages in flight is unknown: one page per scan.
 			most := rate*seconds + 1000*scans
 			conformance.True(t, s.units <= most && s.units >= rate*seconds*9/10, "%d scans: %d units", scans, s.units)
 		})

@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool keeps a scan's rows compressed until their columns and types are known: a Parquet file begins with them.
-// Reading the table twice would cost twice and could see two tables. Its output up to a Flush can be replayed.
+// Spool stores a scan's rows compressed until their columns and types, which begin a Parquet file, are known. Reading
+// the table twice would cost twice and could give other rows. Its output up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
-	chunk  []byte // rows that are not written yet
+	chunk  []byte // rows not written yet
 	packed []byte
-	err    error // of the first failed write; a part may be written, after which nothing can be read
+	err    error // of the first failed write, which may have written a part and made the rest unreadable
 }
 
-// spoolChunk is the bytes of rows compressed together.
+// spoolChunk is the number of bytes of rows compressed together.
 const spoolChunk = 256 << 10
 
 func NewSpool(w io.Writer) (*Spool, error) {
@@ -59,7 +59,7 @@ func appendRow(dst, row []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
-// Replay calls each with every row of a spool's output, which has that many, in order. Rows are valid during the call.
+// Replay calls each with every row of a spool's output, which must have rows rows. A row is valid during the call.
 func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -85,7 +85,7 @@ func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	}
 }
 
-// readRow reads a row into the last one's memory. It returns io.EOF only between two rows.
+// readRow reads a row into the previous one's memory. It returns io.EOF only between two rows.
 func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	length, err := in.Peek(4)
 	if err != nil {
@@ -95,10 +95,10 @@ func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 		return nil, err
 	}
 	n := int(binary.LittleEndian.Uint32(length))
-	_, _ = in.Discard(4) // it has them
+	_, _ = in.Discard(4) // they were peeked
 	row = slices.Grow(row[:0], n)[:n]
 	if _, err := io.ReadFull(in, row); err != nil {
 		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
 	}
-	return plainbuffer.WithoutHeader(row), nil // earlier versions have it
+	return plainbuffer.WithoutHeader(row), nil // earlier versions wrote a header
 }

@@ -1,2 +1,2 @@
-// Package tabletest gives tests an engine in memory and its clients, and writes rows by the SDK. Only tests import it.
+// Package tabletest gives tests an engine in memory with clients, and writes rows with the SDK. Only tests import it.
 package tabletest

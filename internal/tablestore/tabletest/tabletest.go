@@ -21,7 +21,7 @@ type Store struct {
 	Admin  *client.Admin
 }
 
-// Open opens a store that ends with the test.
+// Open opens a store that is closed when the test ends.
 func Open(t testing.TB, o server.Options) *Store {
 	t.Helper()
 	o.InMemory = true
@@ -37,7 +37,7 @@ func Open(t testing.TB, o server.Options) *Store {
 	return &Store{Server: s, Target: target, SDK: admin.Client, Admin: admin}
 }
 
-// Admin is a client of a target.
+// Admin returns an Admin for a target.
 func Admin(t testing.TB, target client.Target) *client.Admin {
 	t.Helper()
 	sdk, err := client.New(context.Background(), target, nil)
@@ -45,13 +45,13 @@ func Admin(t testing.TB, target client.Target) *client.Admin {
 	return &client.Admin{Client: sdk, Context: context.Background()}
 }
 
-// Plain defines a table with one version of each cell, forever.
+// Plain defines a table with one version per cell that never expires.
 var Plain = table.Definition{TimeToLive: -1, MaxVersions: 1}
 
-// Cells are a row's attributes by name.
+// Cells maps names of attributes to values.
 type Cells = map[string]any
 
-// Key makes a primary key of alternating names and values.
+// Key makes a primary key from alternating names and values.
 func Key(columns ...any) *tablestore.PrimaryKey {
 	key := new(tablestore.PrimaryKey)
 	for i := 0; i < len(columns); i += 2 {
@@ -60,7 +60,7 @@ func Key(columns ...any) *tablestore.PrimaryKey {
 	return key
 }
 
-// Put replaces a row. Without a stamp the service gives the cells its own time.
+// Put returns a change that replaces a row. Without a stamp the cells get the service's time.
 func Put(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *tablestore.PutRowChange {
 	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -74,7 +74,7 @@ func Put(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *
 	return change
 }
 
-// Update changes a row's cells: nil removes one.
+// Update returns a change of a row's cells; a nil value removes a cell.
 func Update(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *tablestore.UpdateRowChange {
 	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -97,7 +97,7 @@ func Delete(name string, key *tablestore.PrimaryKey) *tablestore.DeleteRowChange
 	return change
 }
 
-// Do sends a change by the single-row operation.
+// Do sends a change as a single-row operation.
 func Do(sdk *tablestore.TableStoreClient, change tablestore.RowChange) (err error) {
 	switch c := change.(type) {
 	case *tablestore.PutRowChange:
