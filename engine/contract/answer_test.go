@@ -7,7 +7,7 @@ import (
 	"crypto/md5"
 	"crypto/sha1"
 	"encoding/base64"
-	endian "encoding/binary" // the name is taken by the path of tsimport
+	endian "encoding/binary" // binary is the path of tsimport
 	"io"
 	"maps"
 	"net/http"
@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tableOfRows is a table with the rows ("a", 1), of two columns, one with two versions, and ("b", 2), of none.
+// tableOfRows creates a table with the rows ("a", 1), of s and v, which has two versions, and ("b", 2), of no columns.
 func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
 	tb = s.newTable(t, tableOptions{versions: 2})
 	at := time.Now().Add(-time.Minute).UnixMilli()
@@ -36,7 +36,7 @@ func behindHeader(rows ...[]byte) []byte {
 	return append([]byte(plainHeader), bytes.Join(rows, nil)...)
 }
 
-// skipFields skips bytewise comparisons on a real instance, whose answers may have unread fields.
+// skipFields skips bytewise comparisons on a real instance, whose answers may have further fields.
 func skipFields(t *testing.T, s *service) {
 	t.Helper()
 	if s.real {
@@ -52,7 +52,7 @@ func (s *service) checkAnswer(t *testing.T, operation string, body, want message
 	diff(t, a.body, []byte(want))
 }
 
-// TestAnswersOfReadsAreExact compares bodies byte by byte: what one SDK ignores may break another.
+// TestAnswersOfReadsAreExact compares bodies byte by byte, because what one SDK ignores may break another.
 func TestAnswersOfReadsAreExact(t *testing.T) {
 	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8",
 		"4.1.4", "4.1.5", "4.1.7")
@@ -164,7 +164,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	created := parseOf(t, d.body).number(9)
 	at := time.UnixMicro(created)
 	conformance.True(t, !at.Before(from) && !at.After(time.Now().Add(time.Minute)), "created at %v", at)
-	// The second field is the time of the last increase.
+	// Field 2 is the time of the last increase.
 	reserved := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
 	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
 	stream := message{}.int(1, 0)
@@ -185,11 +185,11 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	diff(t, len(x.body), 0)
 }
 
-func TestSplitPointsCutATableBySize(t *testing.T) {
+func TestSplitPointsCutTableBySize(t *testing.T) {
 	s := proving(t, "2.4.6", "4.1.6", "5.2.1", "5.2.2")
 	skipFields(t, s)
 	tb := s.newTable(t, tableOptions{})
-	for i := range 8 { // two rows of half a megabyte for each partition key
+	for i := range 8 { // two rows of half a megabyte per partition key
 		k := string(rune('a' + i))
 		tb.load(t, tb.put(tb.key(k, 1), c("c", text(1<<19))), tb.put(tb.key(k, 2), c("c", text(1<<19))))
 	}
@@ -236,7 +236,7 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 	})
 }
 
-// message builds a protobuf message, for requests that the SDK does not send. Its methods do not change it.
+// message builds protobuf messages for requests that the SDK cannot send. Its methods return a new message.
 type message []byte
 
 func (m message) int(field int, v int64) message {
@@ -252,7 +252,7 @@ func (m message) bytes(field int, b []byte) message {
 
 func (m message) text(field int, s string) message { return m.bytes(field, []byte(s)) }
 
-// parsed is a decoded answer: the values of each field, numbers as varints.
+// parsed is a decoded answer: the values of each field, with numbers as varints.
 type parsed map[protowire.Number][][]byte
 
 func parse(b []byte) (parsed, error) {
@@ -281,7 +281,7 @@ func parseOf(t testing.TB, b []byte) parsed {
 	return p
 }
 
-// bytes is the last value of a field, and number its numeric value; nil and 0 if there is none.
+// bytes returns the last value of a field, and number its numeric value; nil and 0 if it is missing.
 func (p parsed) bytes(field protowire.Number) []byte {
 	if n := len(p[field]); n > 0 {
 		return p[field][n-1]
@@ -294,12 +294,12 @@ func (p parsed) number(field protowire.Number) int64 {
 	return int64(v)
 }
 
-// rawRequest is a request as sent over the wire. Except for the operation, its zero value is accepted by the service.
+// rawRequest is a request as sent over the wire. The service accepts the zero value of all fields but operation.
 type rawRequest struct {
 	operation        string
-	method           string // "" is POST
+	method           string // "" means POST
 	body             []byte
-	keyID            string // "" is the service's
+	keyID            string // "" means the service's
 	secret, instance string
 	change           func(http.Header) // before signing
 	after            func(http.Header) // after signing
@@ -346,7 +346,7 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	return a
 }
 
-// canonical returns the x-ots headers except the signature, in lower case, sorted, one per line.
+// canonical returns the x-ots headers without the signature, in lower case, sorted, one per line.
 func canonical(h http.Header) string {
 	lines := map[string]string{}
 	for name, values := range h {
@@ -372,7 +372,7 @@ func (a *answer) check(t testing.TB, want refusal) {
 	conformance.True(t, want.matches(a.refusal), "got  %+v\nwant %+v", a.refusal, want)
 }
 
-// checkSigned fails the test unless the answer has its MD5, an id, a date, a content type and the service's signature.
+// checkSigned fails the test unless the answer has an MD5, an id, a date, a content type and the service's signature.
 func (a *answer) checkSigned(t testing.TB, s *service, operation string) {
 	t.Helper()
 	sum := md5.Sum(a.body)

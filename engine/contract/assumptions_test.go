@@ -18,10 +18,10 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// assumption is what tsimport assumes of the real service, under a section's name of docs/internals/real-service.md.
+// assumption is what tsimport assumes about the real service. Its name is a section of docs/internals/real-service.md.
 type assumption struct {
 	name string
-	// ask returns what the service does, in a few words, and whether tsimport assumes that.
+	// ask returns what the service does, in a few words, and whether that is what tsimport assumes.
 	ask func(t *testing.T, s *service) (answer string, asAssumed bool)
 }
 
@@ -45,8 +45,8 @@ var assumptions = []assumption{
 	{"compressed requests", askCompressed},
 }
 
-// TestAssumptions asks about the unverified statements of docs/internals/real-service.md. The embedded store must
-// behave as assumed; a real instance's answers are printed and fail nothing: the page covers both.
+// TestAssumptions checks the unverified statements of docs/internals/real-service.md. The embedded store must behave as
+// assumed. A real instance's answers are only printed, because the page covers both.
 func TestAssumptions(t *testing.T) {
 	s := openService(t)
 	for _, a := range assumptions {
@@ -57,12 +57,12 @@ func TestAssumptions(t *testing.T) {
 				verdict = "not as assumed: see docs/internals/real-service.md"
 			}
 			t.Logf("%s | %s | %s", a.name, answer, verdict)
-			conformance.True(t, asAssumed || s.real, "the embedded store does otherwise than assumed")
+			conformance.True(t, asAssumed || s.real, "the embedded store does not behave as assumed")
 		})
 	}
 }
 
-// TestAlternativeAnswersAreRecognized asks stores of the other answer: a question with one answer asks nothing.
+// TestAlternativeAnswersAreRecognized checks stores that behave differently: a question must have more than one answer.
 func TestAlternativeAnswersAreRecognized(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string][]server.Simulation{
@@ -74,12 +74,12 @@ func TestAlternativeAnswersAreRecognized(t *testing.T) {
 		i := slices.IndexFunc(assumptions, func(a assumption) bool { return a.name == name })
 		for _, other := range others {
 			answer, asAssumed := assumptions[i].ask(t, serviceWith(t, server.Options{Simulation: &other}))
-			conformance.True(t, !asAssumed, "%+v: %q is mistaken for what is assumed", other, answer)
+			conformance.True(t, !asAssumed, "%+v: %q is taken for the assumed answer", other, answer)
 		}
 	}
 }
 
-func TestEveryAssumptionIsDocumented(t *testing.T) {
+func TestAllAssumptionsAreDocumented(t *testing.T) {
 	text := conformance.Try(os.ReadFile(filepath.Join("..", "..", "docs", "internals", "real-service.md"))).Must(t)
 	var sections, names []string
 	for line := range strings.Lines(string(text)) {
@@ -120,7 +120,7 @@ func askSignedAnswers(t *testing.T, s *service) (string, bool) {
 	return answer, checked(good, "ListTable") == signed && checked(bad, "DescribeTable") == signed
 }
 
-// askSignedAnswersV4 needs the region, which is part of the endpoint: INSTANCE.REGION.ots.aliyuncs.com.
+// askSignedAnswersV4 takes the region from the endpoint, INSTANCE.REGION.ots.aliyuncs.com.
 func askSignedAnswersV4(t *testing.T, s *service) (string, bool) {
 	region, day := "cn-hangzhou", time.Now().UTC().Format("20060102")
 	if parts := strings.Split(s.endpoint, "."); s.real && len(parts) > 2 {
@@ -128,7 +128,7 @@ func askSignedAnswersV4(t *testing.T, s *service) (string, bool) {
 	}
 	key := keyV4(s.secret, day, region)
 	a := s.send(t, rawRequest{operation: "ListTable", after: v4("ListTable", key, day, region)})
-	if a.status != 0 { // of a refusal
+	if a.status != 0 { // of the last refusal
 		return fmt.Sprintf("a request of region %s is answered with HTTP %d", region, a.status), false
 	}
 	given := strings.TrimPrefix(a.header.Get("Authorization"), "OTS "+s.keyID+":")
@@ -216,7 +216,7 @@ func askUpdateKeeps(t *testing.T, s *service) (string, bool) {
 	return "UpdateRow replaces the whole row", false
 }
 
-// askNewTable writes to a table right after CreateTable was answered, until it accepts a row.
+// askNewTable writes to a table right after CreateTable until it accepts a row.
 func askNewTable(t *testing.T, s *service) (string, bool) {
 	tb := &table{service: s, name: newTableName()}
 	meta := &tablestore.TableMeta{TableName: tb.name}
@@ -238,7 +238,7 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 		if !slices.Contains(waits, code) || time.Since(begun) > 3*time.Minute {
 			return fmt.Sprintf("%v after CreateTable: %v", time.Since(begun).Round(time.Second), met), false
 		}
-		time.Sleep(200 * time.Millisecond) // the service has nothing that tells when it is ready
+		time.Sleep(200 * time.Millisecond) // the service does not tell when it is ready
 	}
 }
 
@@ -260,7 +260,7 @@ func askCreationTime(t *testing.T, s *service) (string, bool) {
 	meta := newMeta(tb.name, "pk1", "pk2")
 	err := s.create(meta, newOptions(-1, 1))
 	for ; refusalOf(err).code == "OTSObjectAlreadyExist"; err = s.create(meta, newOptions(-1, 1)) {
-		time.Sleep(time.Second) // a real instance may take its time to forget a table
+		time.Sleep(time.Second) // a real instance may take some time to delete a table
 	}
 	must(t, err)
 	next := s.described(t, tb.name).number(creationTime)
@@ -271,7 +271,7 @@ func askPartitionBounds(t *testing.T, s *service) (string, bool) {
 	const shardSplits = 6 // of DescribeTableResponse
 	tb := s.newTable(t, tableOptions{})
 	n := len(s.described(t, tb.name)[shardSplits])
-	// A table of one partition may name none: a table with several would show more.
+	// A table of one partition may have no bounds; one with several would show more.
 	return fmt.Sprintf("a new table names %d bounds in shard_splits", n), true
 }
 
@@ -288,7 +288,7 @@ func askPreSplit(t *testing.T, s *service) (string, bool) {
 		return fmt.Sprintf("CreateTable with ten ranges: %v", a.refusal), false
 	}
 	s.dropLater(t, name)
-	for range 60 { // a new table may be said to be missing for a while
+	for range 60 { // the service may say for a while that a new table is missing
 		if a = s.ask(t, "DescribeTable", message{}.text(1, name)); a.refusal == accepted || !s.real {
 			break
 		}
@@ -320,7 +320,7 @@ func askAutoIncrementOrder(t *testing.T, s *service) (string, bool) {
 			return fmt.Sprintf("number %d came after %d", n, last), false
 		}
 		last = n
-		// Read backwards, the newest row must come first at once.
+		// Read backwards, the newest row must be the first, at once.
 		rows, _ := tb.scan(t, tablestore.BACKWARD, tb.key("k", maxKey), tb.key("k", minKey), 1)
 		if len(rows) == 0 || rows[0].Key[1] != n {
 			return fmt.Sprintf("a read backwards does not begin with the newest number %d", n), false
@@ -339,7 +339,7 @@ func askIncrementWithCondition(t *testing.T, s *service) (string, bool) {
 		not := tablestore.NewCompositeColumnCondition(tablestore.LO_NOT)
 		not.AddFilter(mark)
 		u.SetColumnCondition(not)
-		row := tb.rows(t, u)[0] // in a batch, as loads send it
+		row := tb.rows(t, u)[0] // in a batch, like a load's
 		return refusal{code: row.Error.Code, message: row.Error.Message}
 	}
 	first, second := once(), once()
@@ -369,7 +369,7 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askCompressed asks for a table with a compressed request, and with one that states a wrong size.
+// askCompressed describes a table by a compressed request, and by one that states a wrong size.
 func askCompressed(t *testing.T, s *service) (string, bool) {
 	tb := s.newTable(t, tableOptions{})
 	body := message{}.text(1, tb.name)
@@ -383,14 +383,14 @@ func askCompressed(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askIdleConnections leaves a connection idle for as long as tsimport does before it makes a new one.
+// askIdleConnections leaves a connection idle for as long as tsimport may before it uses it again.
 func askIdleConnections(t *testing.T, s *service) (string, bool) {
 	if !s.real {
 		return "not asked of the embedded store: it takes half a minute", true
 	}
 	wait := 25 * time.Second
 	s.ask(t, "ListTable", nil).check(t, accepted)
-	time.Sleep(wait) // being idle is what is tried
+	time.Sleep(wait) // the connection must be idle
 	s.ask(t, "ListTable", nil).check(t, accepted)
 	return fmt.Sprintf("a connection is still taken after %v", wait), true
 }

@@ -52,7 +52,7 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 	for name, v := range map[string]struct {
 		request  rawRequest
 		want     refusal
-		unsigned bool // the answer cannot carry a signature that the client could check
+		unsigned bool // the answer cannot have a signature that the client can check
 	}{
 		"a request in order":  {rawRequest{}, accepted, false},
 		"no such key id":      {rawRequest{keyID: "nobody"}, authFailed("The AccessKeyID does not exist."), true},
@@ -119,7 +119,7 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 	body := message{}.text(1, tb.name)
 	s.send(t, compressed(t, body, len(body))).check(t, accepted)
 	s.send(t, compressed(t, body, len(body)+1)).check(t, invalid(""))
-	t.Run("a compressed answer is given when it is asked for", func(t *testing.T) {
+	t.Run("an answer is compressed on request", func(t *testing.T) {
 		plain := s.ask(t, "DescribeTable", body)
 		deflated := header("x-ots-response-compress-type", "deflate")
 		a := s.send(t, rawRequest{operation: "DescribeTable", body: body, change: deflated})
@@ -133,7 +133,7 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 	})
 }
 
-// keyV4 is the key of a day and a region as base64 text, which signs requests and their answers.
+// keyV4 returns the key of a day and a region in base64, which signs requests and their answers.
 func keyV4(secret, day, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{day, region, "ots", "aliyun_v4_request"} {
@@ -148,7 +148,7 @@ func sha256Of(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// v4 signs a rawRequest again, with key, declaring day and region.
+// v4 signs a rawRequest anew with key, and declares day and region.
 func v4(operation, key, day, region string) func(http.Header) {
 	return func(h http.Header) {
 		h.Del("x-ots-signature")
@@ -171,7 +171,7 @@ func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 	for name, v := range map[string]struct {
 		after func(http.Header)
 		want  refusal
-		own   bool // the answer is signed with the key of the day
+		own   bool // the answer is signed with the day's key
 	}{
 		"rightly signed":   {v4(op, key, today, region), noSuchTable, true},
 		"another region":   {v4(op, key, today, "cn-beijing"), mismatch, false},
@@ -204,7 +204,7 @@ func TestSignatureV4IsVerifiedAndAnswered(t *testing.T) {
 	}
 }
 
-func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
+func TestAllProtocolHeadersAreSigned(t *testing.T) {
 	s := proving(t, "1.3.3", "1.3.4", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
 	if s.real {
 		t.Skip("a made-up token is refused")

@@ -9,12 +9,12 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// newNumberedTable creates a table of pk1 STRING and pk2 INTEGER, which it numbers itself.
+// newNumberedTable creates a table with the key pk1 STRING, pk2 INTEGER AUTO_INCREMENT.
 func (s *service) newNumberedTable(t testing.TB) *table {
 	return s.newTable(t, tableOptions{numbered: true})
 }
 
-// placeholder is a key whose second column the table is to number.
+// placeholder returns a key whose second column the table is to number.
 func (tb *table) placeholder(pk1 string) *tablestore.PrimaryKey {
 	k := tb.key(pk1)
 	k.AddPrimaryKeyColumnWithAutoIncrement("pk2")
@@ -41,7 +41,7 @@ func (tb *table) number(t testing.TB, pk1 string, cells ...cell) int64 {
 	return numberOf(t, &r.PrimaryKey)
 }
 
-// The table makes the value, unique and rising for a partition key, and returns it with RT_PK at no cost.
+// The table generates the value, which is unique and rising for a partition key. With RT_PK it returns it at no cost.
 func TestAutoIncrementNumbersRows(t *testing.T) {
 	s := proving(t, "3.2.2")
 	tb := s.newNumberedTable(t)
@@ -54,13 +54,13 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 		diff(t, *r.ConsumedCapacityUnit, tablestore.ConsumedCapacityUnit{Write: 1})
 		diff(t, tb.values(t, tb.key("a", n)), &row{[]any{"a", n}, []cell{c("i", int64(i))}})
 	}
-	t.Run("a row that is not asked for its key has one too", func(t *testing.T) {
+	t.Run("a row without RT_PK is numbered, too", func(t *testing.T) {
 		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.put(tb.placeholder("b"), c("i", 1))})
 		must(t, err)
 		diff(t, len(r.PrimaryKey.PrimaryKeys), 0)
 		diff(t, len(tb.all(t)), 6)
 	})
-	t.Run("an update makes a row", func(t *testing.T) {
+	t.Run("an update creates a row", func(t *testing.T) {
 		must(t, s.do(tb.update(tb.placeholder("c"), set("i", 1), add("n", 2))))
 		rows := tb.all(t)
 		diff(t, rows[len(rows)-1].Cells, []cell{c("i", int64(1)), c("n", int64(2))})
@@ -72,8 +72,8 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 	})
 }
 
-// Rows with placeholders do not count as repeated, regardless of the other rows.
-func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
+// Rows with placeholders never count as repeated.
+func TestAutoIncrementFollowsBatchOrder(t *testing.T) {
 	s := proving(t, "3.2.2", "3.10.4")
 	tb := s.newNumberedTable(t)
 	var changes []tablestore.RowChange
@@ -103,7 +103,7 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 	})
 }
 
-func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
+func TestAutoIncrementRefusesInvalidWrites(t *testing.T) {
 	s := proving(t, "3.2.3", "3.2.4", "3.2.5")
 	tb := s.newNumberedTable(t)
 	plain := s.newTable(t, tableOptions{})
@@ -125,7 +125,7 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 	for name, v := range map[string]struct {
 		change tablestore.RowChange
 		want   refusal
-		row    bool // of the row alone
+		row    bool // the row is refused, not the whole batch
 	}{
 		"one that must exist": {expecting(expectExist, tb.put(one)), mustExist, false},
 		"one that must not":   {expecting(expectNotExist, tb.put(one)), unfit("Invalid expect:EXPECT_NOT_EXIST"), false},
@@ -164,7 +164,7 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 			check(t, read(), invalid("PKAutoIncr can't be used for read operations."))
 		})
 	}
-	t.Run("a value of a row that is there is one of a row", func(t *testing.T) {
+	t.Run("an existing row may be named by its value", func(t *testing.T) {
 		must(t, s.do(expecting(expectExist, tb.put(tb.key("a", n), c("v", 3)))))
 		must(t, s.do(expecting(expectExist, tb.update(tb.key("a", n), add("v", 1)))))
 		diff(t, tb.values(t, tb.key("a", n)).Cells, []cell{c("v", int64(4))})
@@ -178,8 +178,8 @@ func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
 	return err
 }
 
-// At most one column, an INTEGER, not the partition key.
-func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) {
+// At most one column is numbered. It is an INTEGER and not the partition key.
+func TestAutoIncrementDeclarationRules(t *testing.T) {
 	s := proving(t, "3.2.1")
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ).int(3, 1) }
 	for name, v := range map[string]struct {
@@ -201,7 +201,7 @@ func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) 
 	}
 }
 
-func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
+func TestAutoIncrementContinuesAfterRestart(t *testing.T) {
 	spec(t, "3.2.2")
 	t.Parallel()
 	r := openStore(t)
@@ -211,7 +211,7 @@ func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
 		for range 3 {
 			numbers = append(numbers, tb.number(t, "a"))
 		}
-		must(t, r.do(tb.delete(tb.key("a", numbers[len(numbers)-1])))) // what is stored does not tell the highest
+		must(t, r.do(tb.delete(tb.key("a", numbers[len(numbers)-1])))) // the stored rows no longer have the highest number
 		if i%2 == 0 {
 			r.losePower()
 		} else {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
+func TestBatchAnswersRowsInOrder(t *testing.T) {
 	s := proving(t, "3.10.1", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, several(3, func(i int) change { return tb.put(tb.key("there", i+1), c("a", 1)) })...)
@@ -36,7 +36,7 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 	})
 }
 
-func TestABatchMayNameSeveralTables(t *testing.T) {
+func TestBatchMayNameSeveralTables(t *testing.T) {
 	s := proving(t, "3.6.3", "3.10.1", "3.10.4")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	missing := &table{service: s, name: newTableName()}
@@ -50,13 +50,13 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 	t.Run("rows of a missing table fail one by one", func(t *testing.T) {
 		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
 	})
-	t.Run("so do reads of a missing table", func(t *testing.T) {
+	t.Run("reads of a missing table fail one by one", func(t *testing.T) {
 		absent := missing.keysToGet(missing.key("a", 1), missing.key("b", 1))
 		r := conformance.Try(s.BatchGetRow(batchRead(one.keysToGet(one.key("a", 1)), absent))).Must(t)
 		checkRow(t, r.TableToRowsResult[one.name][0], accepted)
 		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
 	})
-	t.Run("a row of another table is not a repeated one", func(t *testing.T) {
+	t.Run("a row of another table is not repeated", func(t *testing.T) {
 		r := conformance.Try(s.batch(expecting(expectNotExist, one.put(one.key("k", 1), c("n", 1))),
 			expecting(expectNotExist, two.put(two.key("k", 1))),
 			one.update(one.key("k", 2), add("n", 1)), two.update(two.key("k", 2), add("n", 1)))).Must(t)
@@ -65,7 +65,7 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 			diff(t, len(tb.all(t)), 3)
 		}
 	})
-	t.Run("each table is read by its own selection", func(t *testing.T) {
+	t.Run("each table has its own selection", func(t *testing.T) {
 		a, b := one.keysToGet(one.key("k", 1)), two.keysToGet(two.key("k", 2))
 		a.ColumnsToGet = []string{"x"}
 		g, err := s.BatchGetRow(batchRead(a, b))
@@ -125,7 +125,7 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 	}
 }
 
-func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
+func TestMalformedBatchIsRefusedAsAWhole(t *testing.T) {
 	s := proving(t, "3.10.2", "1.10.3", "2.3.4")
 	tb := s.newTable(t, tableOptions{})
 	put := func(row []byte) message { return message{}.int(1, 1).bytes(2, row).bytes(3, message{}.int(1, 0)) }
@@ -160,7 +160,7 @@ func batchRead(read ...*tablestore.MultiRowQueryCriteria) *tablestore.BatchGetRo
 	return &tablestore.BatchGetRowRequest{MultiRowQueryCriteria: read}
 }
 
-// keysToGet is a part of BatchGetRow: the newest version of all columns.
+// keysToGet returns a table's part of BatchGetRow, for the newest version of all columns.
 func (tb *table) keysToGet(keys ...*tablestore.PrimaryKey) *tablestore.MultiRowQueryCriteria {
 	return &tablestore.MultiRowQueryCriteria{TableName: tb.name, MaxVersion: 1, PrimaryKey: keys}
 }
@@ -182,13 +182,13 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 	tb.load(t, tb.put(tb.key("a", 1), c("x", 1), c("y", 2)), tb.put(tb.key("b", 1), c("x", 3)), tb.put(tb.key("c", 1)))
 	a := &row{[]any{"a", int64(1)}, []cell{c("x", int64(1)), c("y", int64(2))}}
 	b := &row{[]any{"b", int64(1)}, []cell{c("x", int64(3))}}
-	t.Run("an absent row is an empty answer in its place", func(t *testing.T) {
+	t.Run("a missing row has an empty answer in its place", func(t *testing.T) {
 		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("b", 1), tb.key("z", 1), tb.key("a", 1))), []*row{b, nil, a})
 	})
 	t.Run("a key may be repeated", func(t *testing.T) {
 		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("a", 1), tb.key("a", 1))), []*row{a, a})
 	})
-	t.Run("a row without columns is there", func(t *testing.T) {
+	t.Run("a row without columns exists", func(t *testing.T) {
 		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("c", 1))), []*row{{Key: []any{"c", int64(1)}}})
 	})
 	t.Run("a row without the columns to get is not answered", func(t *testing.T) {
@@ -220,8 +220,8 @@ func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tabl
 	return r.TableToRowsResult
 }
 
-// All rows of a table share one partition key, else every row fails.
-func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
+// All rows of a table must have the same partition key, or every row fails.
+func TestAtomicBatchHasOnePartitionKey(t *testing.T) {
 	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
 	changes := several(10, func(i int) change { return tb.put(tb.key(fmt.Sprint(i), 0)) })
@@ -239,7 +239,7 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 4)
 	})
-	t.Run("and its own fate", func(t *testing.T) {
+	t.Run("each table succeeds or fails alone", func(t *testing.T) {
 		other, missing := s.newTable(t, tableOptions{}), &table{service: s, name: newTableName()}
 		r := s.atomicBatch(t, expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)),
 			other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
@@ -265,8 +265,8 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	})
 }
 
-// Is_atomic. It is the engine's choice that the other rows return the error of the failed one.
-func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
+// With is_atomic, the other rows return the error of the failed one. That is the engine's choice.
+func TestAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 9), c("t", "text")))
@@ -288,7 +288,7 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
 				changes := []tablestore.RowChange{tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1))}
-				if name != "an increment of text" && name != "a column's condition" { // those are of that row
+				if name != "an increment of text" && name != "a column's condition" { // they need the row of key 9
 					changes = append(changes, tb.delete(tb.key("a", 9)))
 				}
 				if last {
@@ -302,7 +302,7 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 			})
 		}
 	}
-	t.Run("every row fits", func(t *testing.T) {
+	t.Run("all rows are applied", func(t *testing.T) {
 		r := s.atomicBatch(t, tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)),
 			tb.delete(tb.key("a", 9)), expecting(expectNotExist, tb.put(tb.key("a", 3))))
 		checkRows(t, r[tb.name], accepted)
@@ -312,7 +312,7 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 	})
 }
 
-func TestDataSurvivesARestart(t *testing.T) {
+func TestDataSurvivesRestart(t *testing.T) {
 	spec(t, "3.6.5", "3.8.9")
 	t.Parallel()
 	for name, end := range map[string]func(*restartable){"after a stop": func(r *restartable) { r.stop() },
@@ -341,7 +341,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 				diff(t, options(describe(t, r.service, tb.name).TableOption), [3]int64{864000, 3, 86400})
 				check(t, r.do(gone.put(gone.key("a", 1))), noSuchTable)
 			}
-			t.Run("and a table of a deleted one's name is empty", func(t *testing.T) {
+			t.Run("a table with a deleted one's name is empty", func(t *testing.T) {
 				must(t, r.create(newMeta(gone.name, "pk1", "pk2"), newOptions(-1, 1)))
 				diff(t, len(gone.all(t)), 0)
 			})

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The highest timestamp, and the longest deviation, which accepts every timestamp.
+// The highest timestamp, and the largest deviation, which allows every timestamp.
 const (
 	lastTimestamp = math.MaxInt64/1000 - 1
 	allTime       = math.MaxInt64 / 1_000_000
@@ -44,7 +44,7 @@ func TestTimestampLimits(t *testing.T) {
 				s.ask(t, "UpdateRow", rawPut(tb.name, row.encode(), 0)).check(t, v.want)
 			}
 			s.ask(t, "PutRow", rawPut(tb.name, stamped(v.ts, 0).encode(), 0)).check(t, v.want)
-			// A read of that time finds it, or is refused like the write.
+			// A read of that timestamp finds the cell, or is refused like the write.
 			key := wireRow{key: stamped(v.ts, 0).key}.encode()
 			read := v.want
 			if v.ts < 0 {
@@ -57,7 +57,7 @@ func TestTimestampLimits(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of a column and timestamp twice the last one stays", func(t *testing.T) {
+	t.Run("the last cell of a column and timestamp wins", func(t *testing.T) {
 		k := tb.key("twice", 1)
 		must(t, s.do(tb.put(k, v("c", 1, 5), v("c", 2, 5), v("c", 3, 4))))
 		diff(t, tb.get(t, k, versions(3)).Cells, []cell{v("c", int64(2), 5), v("c", int64(3), 4)})
@@ -66,15 +66,15 @@ func TestTimestampLimits(t *testing.T) {
 	})
 }
 
-// rawRead is what is sent with a read besides its key. The SDK itself requires a version rule.
+// rawRead holds the options of a read by hand, because the SDK requires a version rule.
 type rawRead struct {
 	time     message
-	versions int64 // 0 is not given, -1 is 0
+	versions int64 // 0 means not given, -1 means 0
 	columns  []string
 	filter   tablestore.ColumnFilter
 }
 
-// send reads a row by each of the three operations, and returns GetRow's answer.
+// send reads a row by each of the three operations and returns GetRow's answer.
 func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 	t.Helper()
 	ask := func(operation string, body message, time, versions, columns, filter int, want refusal) *answer {
@@ -108,7 +108,7 @@ func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 	return ask("GetRow", name.bytes(2, key), 4, 5, 3, 7, want)
 }
 
-// Errors in the names and the filter of a read are reported before its missing version rule.
+// Errors in the column names and the filter of a read are reported before a missing version rule.
 func TestReadsMustSelectVersions(t *testing.T) {
 	s := proving(t, "3.5.4", "3.5.6", "3.11.1", "3.11.2")
 	tb := s.newTable(t, tableOptions{deviation: allTime})
@@ -198,7 +198,7 @@ func TestTableOptionLimits(t *testing.T) {
 		"all of them, and all are fine": {message{}.int(1, 86400).int(2, 9).int(5, 77), accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			update := func(options message) *answer { // by hand: the SDK always sends two of them
+			update := func(options message) *answer { // by hand, as the SDK always sends two options
 				return s.ask(t, "UpdateTable", message{}.text(1, tb.name).bytes(3, options))
 			}
 			update(message{}.int(1, 864000).int(2, 5).int(5, 99)).check(t, accepted)
@@ -210,7 +210,7 @@ func TestTableOptionLimits(t *testing.T) {
 			for _, f := range []struct {
 				field   int
 				missing int64
-			}{{1, -1}, {2, 1}} { // CreateTable needs what UpdateTable may leave out
+			}{{1, -1}, {2, 1}} { // CreateTable needs what UpdateTable can omit
 				if parseOf(t, v.options)[protowire.Number(f.field)] == nil {
 					v.options = v.options.int(f.field, f.missing)
 				}
@@ -221,7 +221,7 @@ func TestTableOptionLimits(t *testing.T) {
 	}
 }
 
-func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
+func TestForbiddenUpdatesAreRefused(t *testing.T) {
 	s := proving(t, "3.6.8", "3.10.3")
 	tb := s.newTable(t, tableOptions{more: func(o *tablestore.TableOption) { o.AllowUpdate = ptr(false) }})
 	k := tb.key("a", 1)
@@ -239,14 +239,14 @@ func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 	d := s.ask(t, "DescribeTable", message{}.text(1, tb.name))
 	forbidden := message{}.bytes(3, message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 0).int(7, 0))
 	conformance.True(t, s.real || bytes.Contains(d.body, forbidden), "%x does not say that updates are forbidden", d.body)
-	t.Run("until they are allowed", func(t *testing.T) {
+	t.Run("updates can be allowed again", func(t *testing.T) {
 		s.ask(t, "UpdateTable", message{}.text(1, tb.name).bytes(3, message{}.int(6, 1))).check(t, accepted)
 		must(t, s.do(tb.update(k, add("n", 1))))
 		must(t, s.do(tb.delete(k)))
 	})
 }
 
-func TestAnIncrementIsANewVersion(t *testing.T) {
+func TestIncrementAddsVersion(t *testing.T) {
 	s := proving(t, "3.8.6", "3.10.3", "4.1.7")
 	tb := s.newTable(t, tableOptions{versions: 3})
 	k, at := tb.key("a", 1), time.Now().Add(-time.Hour).UnixMilli()
@@ -268,14 +268,14 @@ func TestAnIncrementIsANewVersion(t *testing.T) {
 			diff(t, tb.get(t, k, columns("new")), (*row)(nil))
 		})
 	}
-	t.Run("to the greatest and to the least", func(t *testing.T) {
+	t.Run("up to the largest and the smallest integer", func(t *testing.T) {
 		must(t, s.do(tb.update(k, add("max", 0), add("min", 0), add("zero", math.MaxInt64))))
 		diff(t, (&row{Cells: tb.get(t, k, columns("max", "min", "zero")).Cells}).untimed().Cells,
 			[]cell{c("max", int64(math.MaxInt64)), c("min", int64(math.MinInt64)), c("zero", int64(math.MaxInt64))})
 	})
 }
 
-// A row here is 15 bytes of key, a one-byte name and a text.
+// A row in this test has 15 bytes of key, a one-byte name and a text.
 func TestPageEndsAtExactByteLimit(t *testing.T) {
 	s := proving(t, "3.11.8", "4.1.5")
 	tb := s.newTable(t, tableOptions{})
@@ -307,13 +307,13 @@ func TestPageEndsAtExactByteLimit(t *testing.T) {
 			diff(t, keyValues(r.NextStartPrimaryKey), v.next)
 		})
 	}
-	t.Run("what is not selected does not count", func(t *testing.T) {
+	t.Run("unselected columns do not count", func(t *testing.T) {
 		_, pages := tb.scan(t, tablestore.FORWARD, tb.key("k", minKey), tb.key("k", maxKey), 0, columns("pk1"))
 		diff(t, pages, []int{3})
 	})
 }
 
-// In a table created with this option an update replaces the row: unnamed columns are gone.
+// In a table created with this option, an update replaces the row, so unnamed columns are removed.
 func TestUpdateFullRow(t *testing.T) {
 	s := proving(t, "3.6.11")
 	tb := s.newTable(t, tableOptions{})

@@ -58,7 +58,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	conformance.Equal(t, bytes.Contains(m.body, []byte("OTSObjectNotExist")), true, "%q", m.body)
 }
 
-func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
+func TestBulkExportReadsRangeAsMatrix(t *testing.T) {
 	s := proving(t, "3.13.2")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	must(t, s.do(tb.put(tb.key("a", 1), c("b", true), c("s", "é"))))
@@ -105,7 +105,7 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	consumed := message{}.bytes(1, units)
 	conformance.True(t, bytes.HasPrefix(a.body, consumed), "consumed %x, want %x", a.body[:20], consumed)
 	s.ask(t, "BulkExport", all).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
-	// Fields are the requested ones in order, with those of the key first.
+	// Fields are in the requested order, with the key's first.
 	matrix := func(keys, others uint32, fields []byte, row ...byte) []byte {
 		return append(append(le.AppendUint32(le.AppendUint32(nil, keys), others), fields...), row...)
 	}
@@ -127,7 +127,7 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	conformance.True(t, bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}), "an empty range: %x", got.body)
 }
 
-// Variants of PlainBuffer, without the leading size.
+// Encoded values of PlainBuffer, without the leading size.
 func vInt(v int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(v)) }
 func vDouble(f float64) []byte {
 	return endian.LittleEndian.AppendUint64([]byte{1}, math.Float64bits(f))
@@ -142,20 +142,20 @@ func sized(b []byte, s string) []byte {
 	return append(endian.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// wireCell is a cell as a client may write it, valid or not. Without a value it has no value tag.
+// wireCell is a cell as a client may send it, valid or not. Without a value it has no value tag.
 type wireCell struct {
 	name            string
 	value           []byte
-	op              byte // 0 is none
+	op              byte // 0 means none
 	ts              int64
 	stamped         bool
-	nameless        bool // no name tag at all
-	emptyTag        bool // a value tag with nothing after it
+	nameless        bool // without a name tag
+	emptyTag        bool // a value tag without a value
 	noCRC, wrongCRC bool
-	wrongLen        int // added to the size that follows the value tag
+	wrongLen        int // added to the size after the value tag
 }
 
-// wireRow is a row as a client may write it, by a writer of the suite: SDKs cannot send most of what is refused.
+// wireRow is a row as a client may send it. The suite has its own encoder, as SDKs cannot send most invalid rows.
 type wireRow struct {
 	key, cells      []wireCell
 	marker          bool
@@ -196,7 +196,7 @@ func (r wireRow) body() []byte {
 	return append(b, 0x09, crc)
 }
 
-// append writes the cell and feeds its checksum to the row's.
+// append appends the cell and adds its checksum to the row's.
 func (c wireCell) append(b []byte, row byte) ([]byte, byte) {
 	b = append(b, 0x03)
 	if !c.nameless {
@@ -230,7 +230,7 @@ func (c wireCell) append(b []byte, row byte) ([]byte, byte) {
 	return b, crcOf(row, []byte{crc})
 }
 
-// crcOf is CRC-8 of polynomial 07, bit by bit.
+// crcOf computes the CRC-8 with polynomial 0x07, bit by bit.
 func crcOf(crc byte, b []byte) byte {
 	for _, x := range b {
 		crc ^= x
@@ -391,7 +391,7 @@ func brokenKeys() map[string]wireCase {
 	}
 }
 
-// TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid one, which must not be applied either.
+// TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid row, which must not be applied either.
 func TestRowsAreParsedStrictly(t *testing.T) {
 	s := proving(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6",
 		"3.3.2", "3.3.6", "3.8.7", "3.10.2")
@@ -409,7 +409,7 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 					bytes(2, message{}.int(1, 1).bytes(2, good).bytes(3, message{}.int(1, 0))).
 					bytes(2, message{}.int(1, v.op).bytes(2, v.row.encode()).bytes(3, message{}.int(1, 0)))))
 				whole := v.want
-				if whole.code == "OTSInvalidPK" { // of its row alone
+				if whole.code == "OTSInvalidPK" { // only its row fails
 					whole = accepted
 				}
 				a.check(t, whole)
@@ -432,8 +432,8 @@ func TestReadKeysContainOnlyKeyColumns(t *testing.T) {
 	null := invalid("VT_NULL is an invalid type for the primary key.")
 	for name, v := range map[string]struct {
 		row   wireRow
-		key   refusal // of GetRow and BatchGetRow
-		bound refusal // of GetRange
+		key   refusal // from GetRow and BatchGetRow
+		bound refusal // from GetRange
 	}{
 		"a key":            {wireRow{key: wireKey("a", 1)}, accepted, accepted},
 		"an attribute":     {wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}, unread, unread},

@@ -15,7 +15,7 @@ type units [2]int32
 
 func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.Write} }
 
-// keyBytes is the size of tb.key("k", 1) in names and values: pk1, "k", pk2, an integer.
+// keyBytes is the size of tb.key("k", 1): the names pk1 and pk2, "k" and an integer.
 const keyBytes = 3 + 1 + 3 + 8
 
 func TestWriteUnitIsFourKilobytes(t *testing.T) {
@@ -67,7 +67,7 @@ func TestWriteUnitIsFourKilobytes(t *testing.T) {
 			diff(t, unitsOf(tb.rows(t, v.change)[0].ConsumedCapacityUnit), v.want)
 		})
 	}
-	t.Run("the key answered with RT_PK is free", func(t *testing.T) {
+	t.Run("returning the key with RT_PK is free", func(t *testing.T) {
 		p := tb.put(k, c("c", text(full)))
 		p.SetReturnPk()
 		got := conformance.Try(s.units(p)).Must(t)
@@ -75,7 +75,7 @@ func TestWriteUnitIsFourKilobytes(t *testing.T) {
 	})
 }
 
-func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
+func TestLongKeyConsumesMoreThanOneUnit(t *testing.T) {
 	s := proving(t, "4.1.2", "4.1.3")
 	const str = tablestore.PrimaryKeyType_STRING
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{str, str, str, str}})
@@ -118,7 +118,7 @@ func TestReadsAreChargedForTheirAnswers(t *testing.T) {
 	now := time.Now().UnixMilli()
 	wide := []cell{c("a", text(4096)), c("b", text(9<<10)), c("n", 1)}
 	for name, x := range map[string]struct {
-		cells []cell // nil: the row does not exist
+		cells []cell // nil if the row does not exist
 		read  []selection
 		want  int32
 	}{
@@ -157,12 +157,12 @@ func TestReadsAreChargedForTheirAnswers(t *testing.T) {
 	}
 }
 
-func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
+func TestRangeIsChargedForScannedBytes(t *testing.T) {
 	s := proving(t, "4.1.5")
 	tb := s.newTable(t, tableOptions{})
 	big := []cell{c("a", text(4097)), c("b", text(4097)), c("c", text(4097))}
 	tb.load(t, tb.put(tb.key("big", 1), big...), tb.put(tb.key("big", 2), big...))
-	// of 19 bytes: pk1, "s", pk2, an integer, "c" and a text of 3
+	// of 19 bytes each: pk1, "s", pk2, an integer, "c" and "abc"
 	tb.load(t, several(300, func(i int) change { return tb.put(tb.key("s", i), c("c", "abc")) })...)
 	for name, x := range map[string]struct {
 		partition string
@@ -172,12 +172,12 @@ func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
 		want      int32
 	}{
 		"two rows of three columns of 4097 bytes": {"big", 0, nil, 2, 7},
-		"one of them":                      {"big", 1, nil, 1, 4},
-		"one column of them":               {"big", 0, []selection{columns("a")}, 2, 3},
-		"no row at all":                    {"none", 0, nil, 0, 1},
-		"many small rows are rounded once": {"s", 200, nil, 200, 1},
-		"and add up":                       {"s", 0, nil, 300, 2},
-		"rows that are scanned and not answered counts": {"s", 0, []selection{columns("x")}, 0, 2},
+		"one of them":                              {"big", 1, nil, 1, 4},
+		"one column of them":                       {"big", 0, []selection{columns("a")}, 2, 3},
+		"no row at all":                            {"none", 0, nil, 0, 1},
+		"many small rows are rounded once":         {"s", 200, nil, 200, 1},
+		"and add up":                               {"s", 0, nil, 300, 2},
+		"scanned rows that are not returned count": {"s", 0, []selection{columns("x")}, 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tb.page(t, tablestore.FORWARD, tb.key(x.partition, maxKey), x.limit, tb.key(x.partition, minKey), x.read...)
@@ -187,7 +187,7 @@ func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
 	}
 }
 
-// reserve updates the reserved throughput; -1 is not named.
+// reserve updates the reserved throughput; -1 leaves a unit out.
 func (s *service) reserve(t testing.TB, table string, read, write int64) *answer {
 	var units message
 	if read >= 0 {
@@ -206,7 +206,7 @@ func (s *service) reservation(t testing.TB, table string) parsed {
 
 var tooOften = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
-// Reserved throughput is stored, one of its units may be named alone, and it changes once in two minutes.
+// Reserved throughput is stored, either unit may be changed alone, and it may change once in two minutes.
 func TestReservedThroughputIsStored(t *testing.T) {
 	spec(t, "3.6.10")
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestReservedThroughputIsStored(t *testing.T) {
 		check(t, err, tooOften)
 		diff(t, describe(t, r.service, name).TableOption.MaxVersion, 1)
 	})
-	t.Run("options alone may change at any time", func(t *testing.T) {
+	t.Run("options may change at any time", func(t *testing.T) {
 		for versions := range 3 {
 			must(t, r.alter(name, newOptions(-1, versions+1)))
 		}
@@ -257,7 +257,7 @@ func TestReservedThroughputIsStored(t *testing.T) {
 	conformance.Equal(t, details.number(3), 0, "last decrease at")
 }
 
-func TestTheThroughputIntervalCanBeSwitchedOff(t *testing.T) {
+func TestThroughputIntervalCanBeDisabled(t *testing.T) {
 	spec(t, "3.6.10")
 	t.Parallel()
 	s := serviceWith(t, server.Options{ThroughputInterval: -1})
@@ -270,7 +270,7 @@ func TestTheThroughputIntervalCanBeSwitchedOff(t *testing.T) {
 	conformance.True(t, at >= from, "last decrease at %d, the test began at %d", at, from)
 }
 
-// Quotas are off by default, and exact if enabled.
+// Quotas are off by default and exact when enabled.
 func TestTableQuotaIsExact(t *testing.T) {
 	spec(t, "3.5.5")
 	t.Parallel()
@@ -284,12 +284,12 @@ func TestTableQuotaIsExact(t *testing.T) {
 		}
 		must(t, s.deleteTable(names[0]))
 		must(t, s.addIndex(names[1], indexOn("i", []string{"pk1"}), false))
-		check(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)), full) // an index is one of them
+		check(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)), full) // an index counts as a table
 		must(t, s.dropIndex(names[1], "i"))
 		must(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)))
 		check(t, s.addIndex(names[1], indexOn("i", []string{"pk1"}), false), full)
 	})
-	t.Run("none by default", func(t *testing.T) {
+	t.Run("there is no quota by default", func(t *testing.T) {
 		t.Parallel()
 		s := openService(t)
 		for i := range 70 {
@@ -298,7 +298,7 @@ func TestTableQuotaIsExact(t *testing.T) {
 	})
 }
 
-func TestPredefinedColumnsComeAndGo(t *testing.T) {
+func TestPredefinedColumnsAreAddedAndDeleted(t *testing.T) {
 	spec(t, "3.3.8", "3.3.9")
 	t.Parallel()
 	r := openStore(t)

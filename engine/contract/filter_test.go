@@ -22,14 +22,14 @@ const (
 	le = tablestore.CT_LESS_EQUAL
 )
 
-// compare is a condition on the newest version of a column that fails if the column is missing.
+// compare returns a condition on the newest version of a column, which fails if the column is missing.
 func compare(name string, op tablestore.ComparatorType, value any) *tablestore.SingleColumnCondition {
 	x := tablestore.NewSingleColumnCondition(name, op, integer(value))
 	x.FilterIfMissing, x.LatestVersionOnly = true, true
 	return x
 }
 
-// lenient passes if the column is missing.
+// lenient makes a condition pass if the column is missing.
 func lenient(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondition {
 	x.FilterIfMissing = false
 	return x
@@ -87,7 +87,7 @@ func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (table
 	return r.TableToRowsResult[tb.name][0], nil
 }
 
-// checkRead reads a row by each of the three operations; the row is the only one of its partition key.
+// checkRead reads a row by each of the three operations. No other row may have its partition key.
 func (tb *table) checkRead(t *testing.T, k *tablestore.PrimaryKey, want *row, read ...selection) {
 	t.Helper()
 	diff(t, tb.get(t, k, read...), want)
@@ -118,7 +118,7 @@ func (tb *table) checkReadsRefused(t *testing.T, f tablestore.ColumnFilter, want
 	check(t, err, want)
 }
 
-// checkConditionsRefused gives each kind of write a condition. A batch is refused as a whole.
+// checkConditionsRefused sends each kind of write with a condition. A batch is refused as a whole.
 func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.ColumnFilter, want refusal) {
 	t.Helper()
 	k := tb.key(name, 1)
@@ -128,7 +128,7 @@ func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.
 		bystander := tb.key(name+how, 2)
 		_, inBatch := tb.batch(tb.put(bystander), change)
 		if want == accepted && refusalOf(err) == conditionFailed {
-			err = nil // it was judged, and fails
+			err = nil // it was evaluated, and failed
 		}
 		check(t, err, want)
 		check(t, inBatch, want)
@@ -140,17 +140,17 @@ type rawFilter []byte
 
 func (f rawFilter) Serialize() []byte { return f }
 
-// ToFilter is for nested use, as an empty filter.
+// ToFilter returns an empty filter, for nested use.
 func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
 
-func TestAFilterComparesEveryType(t *testing.T) {
+func TestFilterComparesAllTypes(t *testing.T) {
 	s := proving(t, "2.5.1", "3.9.4", "3.9.5", "3.9.6")
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
 	cells := []cell{c("b", []byte{1, 255}), c("d", 1.5), c("i", int64(10)), c("s", "mm"), c("t", true)}
 	must(t, s.do(tb.put(k, cells...)))
 	whole := &row{[]any{"k", int64(1)}, cells}
-	// Less than, equal to and greater than the stored value.
+	// Constants less than, equal to and greater than the stored value.
 	for name, constants := range map[string][3]any{
 		"i": {9, 10, 11}, "d": {1.25, 1.5, 1.75}, "s": {"m", "mm", "n"}, "b": {[]byte{1}, []byte{1, 255}, []byte{2}},
 		"t": {false, true, nil},
@@ -167,7 +167,7 @@ func TestAFilterComparesEveryType(t *testing.T) {
 				})
 			}
 		}
-		// A value of another type is neither equal nor anything else. The service's answer is known only for equality.
+		// With a value of another type every comparison fails. The service's answer is known only for equality.
 		other := any("10")
 		if name == "s" {
 			other = []byte("mm")
@@ -228,13 +228,13 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, append(x.read, filtered(x.filter))...) })
 	}
-	t.Run("a page beyond the columns that are selected: no row", func(t *testing.T) {
+	t.Run("a page beyond the selected columns has no row", func(t *testing.T) {
 		skipReal(t, s)
 		tb.checkRead(t, k, nil, versions(1), columns("a", "c"), filtered(pageOf(2, 1)))
 		tb.checkRead(t, k, some(), versions(1), columns("a", "c", "pk2"), filtered(pageOf(2, 1)))
 	})
 	t.Run("a key column is compared by its value", func(t *testing.T) {
-		skipReal(t, s) // takes such a filter; what it answers is not known
+		skipReal(t, s) // it accepts such a filter, but its answer is unknown
 		tb.checkRead(t, k, some(a2, b1, c2), filtered(allOf(compare("pk1", eq, "k"), compare("pk2", le, 1))))
 		tb.checkRead(t, k, nil, filtered(compare("pk2", gt, 1)))
 		tb.checkRead(t, k, some(b1), versions(1), columns("b"), filtered(compare("pk2", eq, 1)))
@@ -265,7 +265,7 @@ func TestFilterComparesRegexMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { diff(t, tb.get(t, k, filtered(x.filter)) != nil, x.want) })
 	}
-	t.Run("an expression that would become too large is refused", func(t *testing.T) {
+	t.Run("an expression that compiles to too much is refused", func(t *testing.T) {
 		skipReal(t, s)
 		tb.checkReadsRefused(t, matching(compare("j", eq, ""), `((a{100}){100}){100}`, stringType), invalid(""))
 		tb.checkReadsRefused(t, matching(compare("j", eq, ""), strings.Repeat(`(\pL{50}){50}`, 19), stringType), invalid(""))
@@ -361,7 +361,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 			tb.checkConditionsRefused(t, name, x.filter, x.want)
 		})
 	}
-	for field := range 5 { // all of a comparison are needed
+	for field := range 5 { // all fields of a comparison are required
 		var body message
 		for i, b := range []message{message{}.int(1, 1), message{}.text(2, "c"), message{}.bytes(3, one), message{}.int(4, 0),
 			message{}.int(5, 0)} {
@@ -380,7 +380,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	})
 }
 
-// when gives a change a condition on the columns of the old row, or none.
+// when gives a change a condition on columns of the old row; nil means none.
 func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.RowChange {
 	if f == nil {
 		return change
@@ -396,7 +396,7 @@ func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.Row
 	return change
 }
 
-func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
+func TestWriteConditions(t *testing.T) {
 	s := proving(t, "3.9.1", "3.9.3", "3.9.4", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	writes := map[string]func(*tablestore.PrimaryKey) tablestore.RowChange{
@@ -506,7 +506,7 @@ func TestColumnConditionSeesVisibleCells(t *testing.T) {
 		check(t, s.do(when(compare("pk2", eq, 2), tb.update(k, set("z", 1)))), conditionFailed)
 		check(t, s.do(when(compare("pk2", eq, 9), tb.put(tb.key("k", 9)))), conditionFailed)
 	})
-	t.Run("all versions beyond their time: the row is not there", func(t *testing.T) {
+	t.Run("a row whose versions have all expired does not exist", func(t *testing.T) {
 		gone := tb.key("gone", 1)
 		live := func(days int) { must(t, s.alter(tb.name, newOptions(days*day, 2))) }
 		live(7)
@@ -517,7 +517,7 @@ func TestColumnConditionSeesVisibleCells(t *testing.T) {
 	})
 }
 
-// race has writers send changes at the same time, and returns how many are accepted; the others' conditions must fail.
+// race makes writers send changes at the same time, and returns how many succeed. The others' conditions must fail.
 func (tb *table) race(t *testing.T, writers int, change func(writer int) tablestore.RowChange) (accepted int) {
 	t.Helper()
 	results := make(chan error, writers)
@@ -537,12 +537,12 @@ func (tb *table) race(t *testing.T, writers int, change func(writer int) tablest
 func TestConditionAndWriteAreAtomic(t *testing.T) {
 	tb := proving(t, "3.9.2", "3.9.3").newTable(t, tableOptions{})
 	const writers, steps = 8, 20
-	t.Run("of many that expect no row one succeeds", func(t *testing.T) {
+	t.Run("one of many that expect no row succeeds", func(t *testing.T) {
 		diff(t, tb.race(t, 2*writers, func(i int) tablestore.RowChange {
 			return expecting(expectNotExist, tb.put(tb.key("new", 1), c("writer", i)))
 		}), 1)
 	})
-	t.Run("of many that compare and set one succeeds", func(t *testing.T) {
+	t.Run("one of many that compare and set succeeds", func(t *testing.T) {
 		k := tb.key("set", 1)
 		must(t, tb.do(tb.put(k, c("ver", 0))))
 		for step := range steps {

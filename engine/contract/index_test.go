@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// withIndexes makes a table of two key columns, the columns a (integer), b (string) and c (double), and indexes.
+// withIndexes creates a table with two key columns, the columns a (integer), b (string) and c (double), and indexes.
 func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *table {
 	t.Helper()
 	return s.newTable(t, tableOptions{indexes: indexes, defined: []tablestore.DefinedColumnSchema{
@@ -63,9 +63,9 @@ func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]an
 	return keys, cells
 }
 
-func TestAnIndexFollowsItsTable(t *testing.T) {
+func TestIndexFollowsItsTable(t *testing.T) {
 	s := proving(t, "3.14.1", "3.14.2", "3.14.3")
-	skipReal(t, s) // there an index follows a little later
+	skipReal(t, s) // its indexes are updated a little later
 	byA := newTableName()
 	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b", "c"))
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"), c("other", true))))
@@ -82,7 +82,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 	diff(t, keys, [][]any{{int64(3), "x", int64(1)}, {int64(4), "x", int64(2)}})
 	must(t, s.do(tb.update(tb.key("x", 2), drop("a"))))
 
-	t.Run("one made later has the rows that are there, if it is to", func(t *testing.T) {
+	t.Run("a later index has the existing rows on request", func(t *testing.T) {
 		full, empty := newTableName(), newTableName()
 		for name, base := range map[string]bool{full: true, empty: false} {
 			must(t, s.addIndex(tb.name, indexOn(name, []string{"b", "pk2"}), base))
@@ -98,7 +98,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 		must(t, s.dropIndex(tb.name, full))
 		check(t, s.describes(full), noSuchTable)
 	})
-	t.Run("it is not written to or changed by itself", func(t *testing.T) {
+	t.Run("an index cannot be written to or changed itself", func(t *testing.T) {
 		x := &table{service: s, name: byA}
 		key := &tablestore.PrimaryKey{}
 		key.AddPrimaryKeyColumn("a", int64(1))
@@ -120,7 +120,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 
 func TestIndexedTableRefusesRepeatedRows(t *testing.T) {
 	s := proving(t, "3.10.4", "3.13.1", "3.14.2")
-	skipReal(t, s) // its words are not published
+	skipReal(t, s) // its message is undocumented
 	name := newTableName()
 	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
 	want := invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
@@ -262,7 +262,7 @@ func TestIndexColumnLimits(t *testing.T) {
 		invalid("First primary key can't be auto increment, table: "+first+"."))
 }
 
-func TestAnIndexExpiresWithItsTable(t *testing.T) {
+func TestIndexExpiresWithItsTable(t *testing.T) {
 	s := proving(t, "3.14.1", "3.7.2")
 	skipReal(t, s)
 	refused := invalid("Don't support allow update operation on table with index and ttl")
@@ -280,7 +280,7 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"))))
 	must(t, s.do(tb.put(tb.key("x", 2), v("a", 8, time.Now().Add(-12*time.Hour).UnixMilli()), c("b", "two"))))
 	x1, x2 := []any{int64(7), "x", int64(1)}, []any{int64(8), "x", int64(2)}
-	for _, want := range [][][]any{{x1, x2}, {x1}, nil} { // of the second row the key of the index expires before the rest
+	for _, want := range [][][]any{{x1, x2}, {x1}, nil} { // in the second row, the key of the index expires first
 		keys, _ := tb.indexRows(t, byA, 3)
 		diff(t, keys, want)
 		s.tell(t, "clock", `{"advance": "13h"}`, http.StatusOK)
@@ -294,7 +294,7 @@ func (s *service) tell(t testing.TB, what, body string, status int) {
 	diff(t, res.StatusCode, status)
 }
 
-// Indexes follow later by the clock that tests move, and at once when the delay is removed.
+// With a delay, indexes are updated later by the clock that tests move; without one, at once.
 func TestIndexDelay(t *testing.T) {
 	t.Parallel()
 	spec(t, "3.14.2")

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestABatchHoldsAtMost200Rows(t *testing.T) {
+func TestBatchWriteRowLimit(t *testing.T) {
 	s := proving(t, "3.5.1")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	batch := func(a, b int) error {
@@ -26,7 +26,7 @@ func TestABatchHoldsAtMost200Rows(t *testing.T) {
 		check(t, batch(201, 0), want)
 		diff(t, len(one.all(t)), 0)
 	})
-	t.Run("so are 201 rows of two tables", func(t *testing.T) {
+	t.Run("201 rows of two tables are refused as a whole", func(t *testing.T) {
 		check(t, batch(101, 100), want)
 		diff(t, len(one.all(t))+len(two.all(t)), 0)
 	})
@@ -41,7 +41,7 @@ func TestABatchHoldsAtMost200Rows(t *testing.T) {
 	})
 }
 
-func TestABatchReadsAtMost100Rows(t *testing.T) {
+func TestBatchGetRowLimit(t *testing.T) {
 	s := proving(t, "3.5.2")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	read := func(a, b int) error {
@@ -67,22 +67,22 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 	}
 }
 
-// The 4 MB include names and values, and 8 bytes for each given timestamp.
-func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
+// The 4 MB count names, values, and 8 bytes for each given timestamp.
+func TestWriteDataLimit(t *testing.T) {
 	s := proving(t, "3.5.3", "6.1.3")
 	tb := s.newTable(t, tableOptions{})
 	const limit, half = 4 << 20, 2 << 20
 	k, k2 := tb.key("k", 1), tb.key("k", 2)
 	now := time.Now().UnixMilli()
-	rest := limit - half - keyBytes - 2   // of one row with the columns a, of half, and b
-	last := limit - half - 2*keyBytes - 2 // of two rows
+	rest := limit - half - keyBytes - 2   // for column b of one row, whose column a has half
+	last := limit - half - 2*keyBytes - 2 // for the second of two rows
 	first := tb.put(k, c("a", text(half)))
 	message := func(op string) string {
 		return "The total data size of " + op + " request exceeds the limit, limit size: 4194304, data size: 4194305."
 	}
 	for name, x := range map[string]struct {
 		changes []change
-		over    string // the operation whose limit is exceeded by one
+		over    string // the operation whose limit is exceeded by one byte
 	}{
 		"a put of 4 MB":           {[]change{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
 		"a put of 4 MB and 1":     {[]change{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
@@ -119,7 +119,7 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 	}
 }
 
-func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
+func TestRowCellLimit(t *testing.T) {
 	s := proving(t, "3.3.4", "3.10.2", "6.1.3")
 	tb := s.newTable(t, tableOptions{versions: 2000})
 	now := time.Now().UnixMilli()
@@ -166,7 +166,7 @@ func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
 			diff(t, kept, x.kept)
 		})
 	}
-	t.Run("a stored row may have more", func(t *testing.T) {
+	t.Run("a stored row may have more cells", func(t *testing.T) {
 		k := tb.key("many", 1)
 		must(t, s.do(tb.update(k, steps[:1000]...)))
 		must(t, s.do(tb.update(k, steps[500:]...)))
@@ -215,7 +215,7 @@ func TestValueLimits(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a key of 1025 bytes is not read either", func(t *testing.T) {
+	t.Run("a key of 1025 bytes cannot be read, either", func(t *testing.T) {
 		_, _, err := tb.tryGet(tb.key(text(1025), 1))
 		check(t, err, keyOver("pk1"))
 		_, err = s.GetRange(ranged(tb.criteria(tb.key("a", 1)), tablestore.FORWARD, tb.key(text(1025), 1), 0))
@@ -233,22 +233,22 @@ func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
 	diff(t, *d.TableMeta.SchemaEntry[1].Name, strings.Repeat("y", 255))
 }
 
-func TestABodyHoldsAtMost5MB(t *testing.T) {
+func TestBodySizeLimit(t *testing.T) {
 	s := proving(t, "1.1.4")
 	tooLarge := refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}
 	for name, v := range map[string]struct {
 		size int
 		want refusal
 	}{
-		"a body of 5 MB is read, and is no message":      {5 << 20, invalid("")},
-		"a body of 5 MB and 1 is refused":                {5<<20 + 1, tooLarge},
-		"a body of 8 MB is refused and not just cut off": {8 << 20, tooLarge},
+		"a body of 5 MB is read, but not a message":   {5 << 20, invalid("")},
+		"a body of 5 MB and 1 is refused":             {5<<20 + 1, tooLarge},
+		"a body of 8 MB is refused, not just cut off": {8 << 20, tooLarge},
 	} {
 		t.Run(name, func(t *testing.T) { s.ask(t, "BatchWriteRow", []byte(text(v.size))).check(t, v.want) })
 	}
 }
 
-func TestKeysMustFitTheSchema(t *testing.T) {
+func TestKeysMustMatchSchema(t *testing.T) {
 	s := proving(t, "3.1.1", "3.1.4", "3.1.5")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("good", 1))))
@@ -286,7 +286,7 @@ func TestKeysMustFitTheSchema(t *testing.T) {
 	}
 }
 
-// checkInBatches sends a key between two good ones: a schema mismatch fails its row, anything else the request.
+// checkInBatches sends a key between two valid ones. A schema mismatch fails its row, anything else the request.
 func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want refusal) {
 	good := tb.key("good", 1)
 	w, err := tb.batch(tb.put(good), tb.put(bad), tb.put(tb.key("good", 2)))
@@ -305,7 +305,7 @@ func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want r
 	}
 }
 
-func TestATimestampIsWithinTheDeviation(t *testing.T) {
+func TestTimestampMustBeWithinDeviation(t *testing.T) {
 	s := proving(t, "3.3.6", "3.7.1", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	k, ms := tb.key("a", 1), time.Now().UnixMilli()

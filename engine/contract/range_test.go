@@ -14,7 +14,7 @@ import (
 func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 	s := proving(t, "3.1.3", "3.11.7", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
-	// In key order: strings compare bytewise; a prefix precedes longer strings; integers compare as signed numbers.
+	// In key order: strings compare bytewise, a prefix precedes longer strings, and integers compare as signed numbers.
 	n := func(text string, n int64) []any { return []any{text, n} }
 	keys := [][]any{
 		n("", math.MinInt64), n("", 0), n("\x00", 0), n("\x00\x00", 0), n("\x00a", 0), n("\x01", 0), n("B", 5),
@@ -65,7 +65,7 @@ func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
 	diff(t, keysOf(rows), keys)
 }
 
-func TestARangePageEndsAt5000Rows(t *testing.T) {
+func TestRangePageEndsAt5000Rows(t *testing.T) {
 	s := proving(t, "3.11.8")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
 	const rows = 10_100
@@ -90,11 +90,11 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a limit above 5000 does not help", func(t *testing.T) {
+	t.Run("a limit above 5000 has no effect", func(t *testing.T) {
 		_, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 8000)
 		diff(t, pages, []int{5000, 5000, 100})
 	})
-	t.Run("rows that are scanned and not answered count", func(t *testing.T) {
+	t.Run("scanned rows that are not returned count", func(t *testing.T) {
 		must(t, s.do(tb.put(tb.key(rows-1), c("rare", 1))))
 		got, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 10, columns("rare"))
 		diff(t, pages, []int{0, 0, 1})
@@ -138,13 +138,13 @@ func TestInvalidRangesAreRefused(t *testing.T) {
 	t.Run("no direction", func(t *testing.T) { s.ask(t, "GetRange", body).check(t, invalid("")) })
 }
 
-func TestARangeContinuesPastFilteredRows(t *testing.T) {
+func TestRangeContinuesPastFilteredRows(t *testing.T) {
 	s := proving(t, "3.11.5", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	const rows = 5005
 	tb.load(t, several(rows, func(i int) change { return tb.put(tb.key("k", i), c("n", i), c("even", i%2 == 0)) })...)
 	start, end := tb.key("k", minKey), tb.key("k", maxKey)
-	t.Run("5000 rows that do not pass are an empty page that has a next", func(t *testing.T) {
+	t.Run("5000 rows that do not pass make an empty page with a next key", func(t *testing.T) {
 		r := tb.page(t, tablestore.FORWARD, end, 0, start, filtered(compare("n", ge, 5000)))
 		diff(t, len(r.Rows), 0)
 		diff(t, keyValues(r.NextStartPrimaryKey), []any{"k", int64(5000)})
@@ -188,24 +188,24 @@ func TestRangeReturnsRequestedKeyColumns(t *testing.T) {
 		return got, rows
 	}
 	one, three := c("c", int64(1)), c("c", int64(3))
-	t.Run("a key column that is named, and every row", func(t *testing.T) {
+	t.Run("a named key column returns every row", func(t *testing.T) {
 		_, rows := read(t, 0, "pk2", "c")
 		diff(t, rows, []*row{{[]any{int64(1)}, []cell{one}}, {[]any{int64(2)}, nil}, {[]any{int64(3)}, []cell{three}}})
 	})
-	t.Run("all of the key, in the order of the schema", func(t *testing.T) {
+	t.Run("key columns are in the order of the schema", func(t *testing.T) {
 		_, rows := read(t, 1, "pk2", "pk1")
 		diff(t, rows, []*row{{[]any{"a", int64(1)}, nil}})
 	})
-	t.Run("no names are the whole row", func(t *testing.T) {
+	t.Run("no names mean the whole row", func(t *testing.T) {
 		_, rows := read(t, 1)
 		diff(t, rows, []*row{{[]any{"a", int64(1)}, []cell{one}}})
 	})
-	t.Run("the next key is whole", func(t *testing.T) {
+	t.Run("the next key is complete", func(t *testing.T) {
 		r, _ := read(t, 1, "pk2")
 		diff(t, keyValues(r.NextStartPrimaryKey), []any{"a", int64(2)})
 	})
 	t.Run("no key column", func(t *testing.T) {
-		skipReal(t, s) // what it answers is not known
+		skipReal(t, s) // its answer is unknown
 		_, rows := read(t, 0, "c")
 		diff(t, rows, []*row{{nil, []cell{one}}, {nil, []cell{three}}})
 	})

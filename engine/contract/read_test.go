@@ -10,7 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// row is a row as read; nil means none.
+// row is a row as read; nil means no row.
 type row struct {
 	Key   []any
 	Cells []cell
@@ -82,7 +82,7 @@ func exactly(ts int64) selection {
 	return func(q *tablestore.SingleRowQueryCriteria) { q.TimeRange = &tablestore.TimeRange{Specific: ts} }
 }
 
-// criteria is a read of one row; by default it wants the newest version of everything.
+// criteria returns a read of one row, by default of the newest version of all columns.
 func (tb *table) criteria(k *tablestore.PrimaryKey, options ...selection) *tablestore.SingleRowQueryCriteria {
 	q := &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: k}
 	for _, o := range options {
@@ -162,8 +162,8 @@ func keysOf(rows []*row) (keys [][]any) {
 	return keys
 }
 
-// TestTheFirstRefusalIsTheAnswer fixes a request with every possible fault, one fault at a time.
-func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
+// TestErrorPrecedence sends a request with every possible fault, and corrects one fault at a time.
+func TestErrorPrecedence(t *testing.T) {
 	s := proving(t, "9.1")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("there", 1))))
@@ -213,7 +213,7 @@ func TestNamesAreCaseSensitive(t *testing.T) {
 	check(t, s.do(upper.put(k, c("c", 1))), invalidPK("Validate PK name fail. Input: pk2, Meta: PK1."))
 }
 
-// seedVersions writes a row of three columns, and returns its cells: a has three versions, b one, c two.
+// seedVersions writes a row and returns its cells: column a has three versions, b one, c two.
 func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64, a0, a1, a2, b1, c0, c2 cell) {
 	t.Helper()
 	at = time.Now().Add(-time.Hour).UnixMilli()
@@ -262,7 +262,7 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, x.read...) })
 	}
-	t.Run("a row that is not there is none", func(t *testing.T) {
+	t.Run("a missing row is nil", func(t *testing.T) {
 		diff(t, tb.get(t, tb.key("k", 2)), (*row)(nil))
 		diff(t, tb.get(t, tb.key("k", 2), columns("pk1")), (*row)(nil))
 	})
@@ -297,14 +297,14 @@ func TestTableKeepsVersionsAndTTL(t *testing.T) {
 		rows, _ := tb.scan(t, tablestore.FORWARD, tb.key("ttl", minKey), tb.key("ttl", maxKey), 0)
 		diff(t, rows, []*row{{[]any{"ttl", int64(1)}, []cell{v("b", int64(1), at)}}})
 	})
-	t.Run("an update moves the time to live", func(t *testing.T) {
+	t.Run("an update changes the time to live", func(t *testing.T) {
 		k, at := tb.key("moved", 1), ago(3)
 		must(t, s.do(tb.put(k, v("a", 1, at), c("b", 1))))
 		diff(t, len(tb.get(t, k).Cells), 2)
 		must(t, s.alter(tb.name, newOptions(2*day, 2)))
 		diff(t, tb.values(t, k).Cells, []cell{c("b", int64(1))})
 	})
-	t.Run("an update lowers the versions", func(t *testing.T) {
+	t.Run("an update lowers the number of versions", func(t *testing.T) {
 		k, at := tb.key("fewer", 1), ago(1)
 		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1))))
 		must(t, s.alter(tb.name, newOptions(-1, 1)))
@@ -312,8 +312,8 @@ func TestTableKeepsVersionsAndTTL(t *testing.T) {
 	})
 }
 
-// The engine's choices in docs/internals/protocol-choices.md about versions and expiry.
-func TestHiddenVersionsStayHidden(t *testing.T) {
+// Tests the engine's choices about versions and expiry (docs/internals/protocol-choices.md).
+func TestHiddenVersionsRemainHidden(t *testing.T) {
 	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
 	skipReal(t, s)
 	const day = 24 * 60 * 60
@@ -322,7 +322,7 @@ func TestHiddenVersionsStayHidden(t *testing.T) {
 	tb := s.newTable(t, tableOptions{deviation: 100 * day})
 	for name, x := range map[string]struct {
 		steps    []step
-		versions int // of the table, changed afterwards
+		versions int // of the table, set after the write
 		want     []cell
 	}{
 		"a put before its deletion":                {[]step{set("a", 9), drop("a")}, 2, nil},
@@ -343,19 +343,19 @@ func TestHiddenVersionsStayHidden(t *testing.T) {
 			diff(t, tb.get(t, k, versions(9)).Cells, append(x.want, v("b", int64(1), at)))
 		})
 	}
-	t.Run("an increment takes the place of a base of the future", func(t *testing.T) {
+	t.Run("an increment replaces a base in the future", func(t *testing.T) {
 		k, later := tb.key("ahead", 1), time.Now().Add(time.Hour).UnixMilli()
 		must(t, s.do(tb.put(k, v("n", 40, later))))
 		must(t, s.do(tb.update(k, add("n", 2))))
 		diff(t, tb.get(t, k, versions(9)).Cells, []cell{v("n", int64(42), later)})
 	})
-	t.Run("a row that is refused for itself is repeated by no other", func(t *testing.T) {
+	t.Run("a row refused by itself does not make others repeated", func(t *testing.T) {
 		k := tb.key("refused", 1)
 		rows := tb.rows(t, expecting(expectNotExist, tb.put(k, v("a", 1, 1))), tb.put(k, c("a", 2)))
 		checkRow(t, rows[0], invalid("Invalid timestamp. Cell:a. Timestamp:…"))
 		checkRow(t, rows[1], accepted)
 	})
-	t.Run("a row whose cells have expired is walked over", func(t *testing.T) {
+	t.Run("a scan skips a row whose cells have expired", func(t *testing.T) {
 		must(t, s.alter(tb.name, newOptions(day, 2)))
 		for i, back := range []time.Duration{0, 12 * time.Hour, 0} {
 			must(t, s.do(tb.put(tb.key("x", i), v("a", i, time.Now().Add(-back).UnixMilli()))))
@@ -373,7 +373,7 @@ func TestCellsWithoutTimestampGetCurrentTime(t *testing.T) {
 	s := proving(t, "3.3.5")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	k := tb.key("a", 1)
-	before := time.Now().Add(-time.Minute).UnixMilli() // the clock of a real instance is not ours
+	before := time.Now().Add(-time.Minute).UnixMilli() // a real instance has another clock
 	must(t, s.do(tb.put(k, c("a", 1), c("b", 2))))
 	must(t, s.do(tb.update(k, set("c", 3))))
 	r := tb.get(t, k)

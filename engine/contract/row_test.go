@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestValuesSurviveTheRoundTrip(t *testing.T) {
+func TestValueRoundTrip(t *testing.T) {
 	s := proving(t, "3.3.1")
 	tb := s.newTable(t, tableOptions{})
 	for name, value := range map[string]any{
@@ -38,7 +38,7 @@ func TestValuesSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-func TestKeysSurviveTheRoundTrip(t *testing.T) {
+func TestKeyRoundTrip(t *testing.T) {
 	s := proving(t, "3.1.1")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{
 		tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY,
@@ -89,7 +89,7 @@ type (
 	change = tablestore.RowChange
 )
 
-func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
+func TestRowLifecycle(t *testing.T) {
 	s := proving(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7", "3.9.1")
 	tb := s.newTable(t, tableOptions{})
 	putting := func(cells ...cell) func(key) change { return func(k key) change { return tb.put(k, cells...) } }
@@ -99,7 +99,7 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 		seeded bool
 		change func(key) change
 		want   refusal
-		cells  []cell // afterwards; the row is there unless gone
+		cells  []cell // afterwards; the row exists unless gone
 		gone   bool
 	}{
 		"put creates a row": {false, putting(c("z", 1), c("a", 2)), accepted,
@@ -144,14 +144,14 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 					want = nil
 				}
 				diff(t, tb.values(t, k), want)
-				there := map[bool]refusal{true: conditionFailed}[want != nil] // without columns too
+				there := map[bool]refusal{true: conditionFailed}[want != nil] // even without columns
 				check(t, s.do(expecting(expectNotExist, tb.put(k))), there)
 			})
 		}
 	}
 }
 
-// checkInBatch sends one change as a batch, which errors that need no data refuse as a whole.
+// checkInBatch sends one change as a batch. Errors that do not depend on data refuse it as a whole.
 func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want refusal) {
 	if want.message == "Attribute column is missing." {
 		want.message = "Invalid update row request: missing cells in request."
@@ -200,11 +200,11 @@ func TestWritesReturnRequestedRow(t *testing.T) {
 	k := func() *tablestore.PrimaryKey { return tb.key("a", 7) }
 	keyed := tb.put(k(), c("c", 1))
 	keyed.SetReturnPk()
-	t.Run("PutRow with RT_PK answers the key", func(t *testing.T) {
+	t.Run("PutRow with RT_PK returns the key", func(t *testing.T) {
 		r := conformance.Try(s.PutRow(&tablestore.PutRowRequest{PutRowChange: keyed})).Must(t)
 		diff(t, keyValues(&r.PrimaryKey), []any{"a", int64(7)})
 	})
-	t.Run("a batch with RT_PK answers the key of the rows that ask", func(t *testing.T) {
+	t.Run("a batch returns the key of rows with RT_PK", func(t *testing.T) {
 		update := tb.update(tb.key("b", 8), set("c", 1))
 		update.ReturnType = tablestore.ReturnType_RT_PK
 		rows := tb.rows(t, keyed, tb.put(tb.key("c", 9)), update)
@@ -212,7 +212,7 @@ func TestWritesReturnRequestedRow(t *testing.T) {
 		diff(t, keyValues(&rows[1].PrimaryKey), []any(nil))
 		diff(t, keyValues(&rows[2].PrimaryKey), []any{"b", int64(8)})
 	})
-	t.Run("UpdateRow with RT_AFTER_MODIFY answers the sums asked for, by name", func(t *testing.T) {
+	t.Run("UpdateRow with RT_AFTER_MODIFY returns the requested sums", func(t *testing.T) {
 		must(t, s.do(tb.put(k(), c("n", 40), c("other", 1))))
 		before := time.Now().Add(-time.Minute).UnixMilli()
 		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k(), add("n", 2), add("m", -1),
@@ -224,7 +224,7 @@ func TestWritesReturnRequestedRow(t *testing.T) {
 			conformance.True(t, x.Timestamp >= before, "%+v is not of now", x)
 		}
 	})
-	t.Run("a batch with RT_AFTER_MODIFY answers the sums", func(t *testing.T) {
+	t.Run("a batch with RT_AFTER_MODIFY returns the sums", func(t *testing.T) {
 		must(t, s.do(tb.put(k(), c("n", 40))))
 		rows := tb.rows(t, tb.update(k(), add("n", 2), answering("n")), tb.put(tb.key("c", 9)))
 		diff(t, (&row{Cells: cellsOf(rows[0].Columns)}).untimed().Cells, []cell{c("n", int64(42))})
@@ -235,7 +235,7 @@ func TestWritesReturnRequestedRow(t *testing.T) {
 	})
 }
 
-// Bounds of a range; elsewhere in a key they are an error.
+// infinity is a bound of a range; in other keys it is an error.
 type infinity int
 
 const (
@@ -243,7 +243,7 @@ const (
 	maxKey
 )
 
-// key is a primary key of the table; an int stands for an int64.
+// key returns a primary key of the table; an int means an int64.
 func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	for i, v := range values {
@@ -264,7 +264,7 @@ func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	return k
 }
 
-// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any

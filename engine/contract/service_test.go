@@ -35,10 +35,10 @@ type service struct {
 	*tablestore.TableStoreClient
 	endpoint, instance, keyID, secret string
 	real                              bool
-	transport                         http.RoundTripper // of requests made by hand; nil is the default
+	transport                         http.RoundTripper // for requests made by hand; nil means the default
 }
 
-// openReal returns the instance set by TABLESTORE_TEST_…, or nil. The SDK does not retry.
+// openReal returns the instance set by TABLESTORE_TEST_…, or nil. The SDK's client does not retry.
 func openReal() *service {
 	s := &service{
 		endpoint:  strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
@@ -57,7 +57,7 @@ func openReal() *service {
 	return s
 }
 
-// openService returns the real instance if there is one, else an engine for the test. The SDK does not retry.
+// openService returns the real instance if there is one, or an engine for the test. The SDK's client does not retry.
 func openService(t testing.TB) *service {
 	t.Helper()
 	if s := openReal(); s != nil {
@@ -70,7 +70,7 @@ func openService(t testing.TB) *service {
 	}
 }
 
-// serviceWith is the service of an engine with options, never a real instance. Its store is in o.FS, or in memory.
+// serviceWith returns an engine with options, never a real instance. Its store is in o.FS, or in memory.
 func serviceWith(t testing.TB, o server.Options) *service {
 	t.Helper()
 	s, _ := serve(t, o)
@@ -106,7 +106,7 @@ func openStore(t testing.TB) *restartable {
 	return r
 }
 
-// start opens the store; the service and its tables use the new engine from then on.
+// start opens the store. From then on, the service and its tables use the new engine.
 func (r *restartable) start(t testing.TB) {
 	t.Helper()
 	var s *service
@@ -150,7 +150,7 @@ func dropTables() error {
 	return nil
 }
 
-// paced keeps to a real instance's limit of ten table operations a second.
+// paced keeps below a real instance's limit of ten table operations a second.
 var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
 
 type pacer struct{ next *time.Ticker }
@@ -174,22 +174,22 @@ type table struct {
 	keys []tablestore.PrimaryKeySchema
 }
 
-// tableOptions are options of newTable; zero means one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
+// tableOptions are options of newTable. Zero means one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
 type tableOptions struct {
 	versions  int
 	ttl       int   // seconds
 	deviation int64 // seconds
 	keys      []tablestore.PrimaryKeyType
-	numbered  bool // the last column of the key, by the table itself
+	numbered  bool // the last key column is AUTO_INCREMENT
 	defined   []tablestore.DefinedColumnSchema
 	indexes   []*tablestore.IndexMeta
-	localTxn  *bool // that it has local transactions
+	localTxn  *bool // whether the table has local transactions
 	more      func(*tablestore.TableOption)
 }
 
 var stringInteger = []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER}
 
-// tableNumber and tablePrefix make names that no other run on the same instance uses.
+// tableNumber and tablePrefix make table names that no other run on the same instance uses.
 var (
 	tableNumber atomic.Int64
 	tablePrefix = fmt.Sprintf("tsimport_contract_%d_%d", time.Now().UnixMilli(), os.Getpid())
@@ -242,7 +242,7 @@ func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOpt
 	return err
 }
 
-// dropLater deletes a table of the real instance at the end of the test; an engine's goes with its store.
+// dropLater deletes a real instance's table at the end of the test. An engine's table vanishes with its store.
 func (s *service) dropLater(t testing.TB, name string) {
 	if !s.real {
 		return
@@ -253,7 +253,7 @@ func (s *service) dropLater(t testing.TB, name string) {
 	})
 }
 
-// awaitTable returns when the table accepts writes: the real service needs up to a minute, an engine no time.
+// awaitTable returns when the table accepts writes. The real service takes up to a minute, an engine no time.
 func (s *service) awaitTable(t testing.TB, tb *table) {
 	t.Helper()
 	key := make([]any, len(tb.keys))
@@ -288,7 +288,7 @@ func (s *service) awaitTable(t testing.TB, tb *table) {
 	}
 }
 
-// refusal is an error of the service. In an expectation, an empty message means any.
+// refusal is an error of the service. In an expectation, an empty message means any message.
 type refusal struct {
 	status        int
 	code, message string
@@ -305,7 +305,7 @@ var (
 	alreadyExists   = refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
 )
 
-// refusalOf is the service's error; another error has its text as code.
+// refusalOf returns the service's error. Of another error, code is the text.
 func refusalOf(err error) refusal {
 	var e *tablestore.OtsError
 	switch {
@@ -333,7 +333,7 @@ func check(t testing.TB, err error, want refusal) {
 	conformance.True(t, want.matches(got), "got  %+v\nwant %+v", got, want)
 }
 
-// checkRow fails the test unless a row of a batch has the wanted refusal; its status does not count.
+// checkRow fails the test unless a row of a batch has the wanted refusal. It ignores the status.
 func checkRow(t testing.TB, row tablestore.RowResult, want refusal) {
 	t.Helper()
 	want.status = 0
@@ -367,7 +367,7 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
-// protocol holds the numbers of docs/internals/protocol*.md: sections as "3.8" and their rules as "3.8.2".
+// protocol returns the numbers in docs/internals/protocol*.md: sections such as "3.8", rules such as "3.8.2".
 var protocol = sync.OnceValues(func() (map[string]bool, error) {
 	pages, err := filepath.Glob("../../docs/internals/protocol*.md")
 	if err != nil {
@@ -381,7 +381,7 @@ var protocol = sync.OnceValues(func() (map[string]bool, error) {
 		}
 		for _, m := range regexp.MustCompile(`(?m)^(?:### |- \*\*)(\d+\.\d+(?:\.\d+)?)`).FindAllSubmatch(text, -1) {
 			if numbers[string(m[1])] {
-				return nil, fmt.Errorf("%s: %s is there twice", page, m[1])
+				return nil, fmt.Errorf("%s: %s appears twice", page, m[1])
 			}
 			numbers[string(m[1])] = true
 		}
@@ -389,7 +389,7 @@ var protocol = sync.OnceValues(func() (map[string]bool, error) {
 	return numbers, nil
 })
 
-// spec names the rules of docs/internals/protocol*.md that a case proves. An unknown number fails the test.
+// spec names the rules of docs/internals/protocol*.md that a test proves. An unknown number fails the test.
 func spec(t testing.TB, rules ...string) {
 	t.Helper()
 	numbers := conformance.Try(protocol()).Must(t)
@@ -405,18 +405,18 @@ func proving(t *testing.T, rules ...string) *service {
 	return openService(t)
 }
 
-// elsewhere holds the rules that are proven where a process, a clock or a simulation is: by a file and its test.
+// elsewhere maps rules that need a process, a clock or a simulation to the file and the test that prove them.
 var elsewhere = map[string][2]string{
-	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
+	"1.1.6": {"../../e2e/serve_test.go", "TestStoreHasOneServer"},
 	"5.1.3": {"../server/simulate_test.go", "TestChildrenServeAfterSplitPause"},
-	"6.1.1": {"../wire/proto_test.go", "TestEveryCodeHasItsStatusAndMessage"},
+	"6.1.1": {"../wire/proto_test.go", "TestAllCodesHaveStatusAndMessage"},
 	"6.1.2": {"../server/simulate_test.go", "TestWholeRequestFaults"},
 }
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)
 
-// TestEveryRuleHasACase reads the suite's source: tests name every rule of sections 1 to 6 not proven elsewhere.
-func TestEveryRuleHasACase(t *testing.T) {
+// TestAllRulesHaveTests checks that tests name every rule of sections 1 to 6 that is not proven elsewhere.
+func TestAllRulesHaveTests(t *testing.T) {
 	numbers := conformance.Try(protocol()).Must(t)
 	named := rulesNamed(t)
 	for r := range numbers {
@@ -429,7 +429,7 @@ func TestEveryRuleHasACase(t *testing.T) {
 	}
 }
 
-// rulesNamed returns the rules that the suite's tests name; a test that names neither rule nor section fails.
+// rulesNamed returns the rules that the suite's tests name. A test that names neither rule nor section is an error.
 func rulesNamed(t *testing.T) map[string]bool {
 	number := regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 	named := map[string]bool{}
@@ -438,7 +438,7 @@ func rulesNamed(t *testing.T) map[string]bool {
 		file := conformance.Try(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Name.Name == "TestEveryRuleHasACase" || f.Name.Name == "TestMain" || name == "assumptions_test.go" {
+			if !ok || f.Name.Name == "TestAllRulesHaveTests" || f.Name.Name == "TestMain" || name == "assumptions_test.go" {
 				continue
 			}
 			some := false

@@ -13,7 +13,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-func TestATableLivesFromCreateToDelete(t *testing.T) {
+func TestTableLifecycle(t *testing.T) {
 	s := proving(t, "1.2.1", "3.6.1", "3.6.2", "3.6.5", "3.6.6", "3.6.7")
 	tb := s.newTable(t, tableOptions{versions: 3, ttl: 864000, deviation: 172800,
 		keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER,
@@ -43,7 +43,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 	t.Run("a deviation that is not given is one day", func(t *testing.T) {
 		diff(t, options(describe(t, s, other.name).TableOption), [3]int64{-1, 1, 86400})
 	})
-	t.Run("an update changes what it names", func(t *testing.T) {
+	t.Run("an update changes the named options", func(t *testing.T) {
 		r, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name,
 			TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 5}})
 		must(t, err)
@@ -51,7 +51,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 		diff(t, options(describe(t, s, tb.name).TableOption), [3]int64{-1, 5, 172800})
 		diff(t, options(describe(t, s, other.name).TableOption), [3]int64{-1, 1, 86400})
 	})
-	t.Run("a second table of its name is refused", func(t *testing.T) {
+	t.Run("a second table with its name is refused", func(t *testing.T) {
 		check(t, s.create(newMeta(tb.name, "pk1"), newOptions(-1, 1)), alreadyExists)
 	})
 	t.Run("a deleted table is gone", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 	})
 }
 
-func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
+func TestRecreatedTableIsEmpty(t *testing.T) {
 	s := proving(t, "3.6.7")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("a", 1), c("v", 1))))
@@ -131,7 +131,7 @@ func TestTableNameRules(t *testing.T) {
 	s := proving(t, "3.4.1")
 	for name, ok := range map[string]bool{
 		"": false, "1t": false, "t-1": false, "t.1": false, "表": false, "t t": false, "_": true, "T_9": true,
-		text(255): true, text(256): false, // the SDK refuses more than 100, so these are sent by hand
+		text(255): true, text(256): false, // by hand, as the SDK refuses more than 100
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s.real && ok && len(name) < 10 {
@@ -262,7 +262,7 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 	checkRow(t, rows[3], accepted)
 }
 
-// Bounds of partitions, as values without a length prefix.
+// Bounds of partitions: values without a length prefix.
 var (
 	infMin = []byte{9}
 	infMax = []byte{10}
@@ -281,7 +281,7 @@ func partitions(bounds ...[]byte) (m message) {
 	return m
 }
 
-// shardSplits returns DescribeTable's bounds: each the value of a row with only the partition key.
+// shardSplits returns DescribeTable's bounds. Each is the value of a row that has only the partition key.
 func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	t.Helper()
 	a := s.ask(t, "DescribeTable", message{}.text(1, table))
@@ -295,7 +295,7 @@ func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	return bounds
 }
 
-// The table has CreateTable's partitions, and DescribeTable returns their bounds.
+// A table has the partitions given to CreateTable, and DescribeTable returns their bounds.
 func TestTableIsCreatedWithPartitions(t *testing.T) {
 	spec(t, "5.1.1", "5.1.2", "2.5.1")
 	t.Parallel()
@@ -337,7 +337,7 @@ func TestTableIsCreatedWithPartitions(t *testing.T) {
 	}
 }
 
-func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
+func TestIncompletePartitionsAreRefused(t *testing.T) {
 	s := proving(t, "5.1.2", "2.5.1")
 	eleven := [][]byte{infMin}
 	for i := range 10 {
@@ -348,7 +348,7 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	type typed struct {
 		more message
 		want refusal
-		typ  int64 // of pk1; 0 is a text's
+		typ  int64 // of pk1; 0 means STRING
 	}
 	extreme := invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
 	apart := invalid("Partition 1 must begin where partition 0 ends.")
@@ -397,8 +397,8 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	}
 }
 
-// Splits and the simulation start from the initial partitions of a table.
-func TestASimulationBeginsWithTheTablesPartitions(t *testing.T) {
+// Split points and the simulation start from the initial partitions of a table.
+func TestSimulationStartsWithTablePartitions(t *testing.T) {
 	spec(t, "5.1.2")
 	t.Parallel()
 	r := openStore(t)
@@ -409,7 +409,7 @@ func TestASimulationBeginsWithTheTablesPartitions(t *testing.T) {
 	r.tell(t, "tables/"+name+"/split", `{"keys": ["k"]}`, http.StatusOK)
 	want := [][]byte{textBound("g"), textBound("k"), textBound("p")}
 	diff(t, r.shardSplits(t, name), want)
-	t.Run("and a restart goes back to them", func(t *testing.T) {
+	t.Run("a restart restores them", func(t *testing.T) {
 		r.stop()
 		r.start(t)
 		diff(t, r.shardSplits(t, name), slices.Delete(want, 1, 2))

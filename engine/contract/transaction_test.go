@@ -30,7 +30,7 @@ func (tb *table) tryStart(values ...any) (id string, err error) {
 	return *r.TransactionId, nil
 }
 
-// start begins a transaction, which is aborted at the end of the test if it is still open.
+// start begins a transaction. If it is still open at the end of the test, it is aborted.
 func (tb *table) start(t *testing.T, partition string) (id string) {
 	t.Helper()
 	id = conformance.Try(tb.tryStart(partition)).Must(t)
@@ -70,7 +70,7 @@ func reading(id string) selection {
 	return func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = &id }
 }
 
-// batchIn is BatchWriteRow of puts in a transaction, which the SDK cannot send.
+// batchIn sends a BatchWriteRow of puts in a transaction, which the SDK cannot.
 func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChange) *answer {
 	t.Helper()
 	rows := message{}.text(1, tb.name)
@@ -80,7 +80,7 @@ func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChan
 	return tb.ask(t, "BatchWriteRow", message{}.bytes(1, rows).text(2, id))
 }
 
-// rowCodes returns the codes of the rows of a batch of one table, "" for successes.
+// rowCodes returns the codes of a one-table batch's rows, "" for successes.
 func rowCodes(t *testing.T, a *answer) (codes []string) {
 	t.Helper()
 	a.check(t, accepted)
@@ -90,7 +90,7 @@ func rowCodes(t *testing.T, a *answer) (codes []string) {
 	return codes
 }
 
-// rangeIn reads all rows of a partition key, in a transaction unless id is empty.
+// rangeIn reads a range of rows, in a transaction unless id is empty.
 func (tb *table) rangeIn(id, from, to string) ([]*row, error) {
 	r := ranged(tb.criteria(tb.key(from, minKey)), tablestore.FORWARD, tb.key(to, maxKey), 0)
 	if id != "" {
@@ -164,7 +164,7 @@ func TestTransactionIsInvisibleUntilCommit(t *testing.T) {
 		diff(t, tb.get(t, tb.key("a", 3)), (*row)(nil))
 		must(t, end(id))
 		if got := tb.get(t, tb.key("a", 3)); got != nil {
-			diff(t, got, own) // with the time of its write
+			diff(t, got, own) // with the timestamps of the writes
 		}
 		for _, use := range []error{s.commit(id), s.abort(id), s.do(in(id, tb.put(tb.key("a", 1))))} {
 			check(t, use, noSession)
@@ -275,7 +275,7 @@ func TestTransactionEndsAfterAMinuteOrWithProcess(t *testing.T) {
 	}
 }
 
-func TestATransactionHoldsFourMegabytes(t *testing.T) {
+func TestTransactionSizeLimit(t *testing.T) {
 	s := proving(t, "3.12.7")
 	tb := s.lockable(t)
 	id := tb.start(t, "a")
@@ -287,7 +287,7 @@ func TestATransactionHoldsFourMegabytes(t *testing.T) {
 	for n := range 3 {
 		must(t, s.do(in(id, million(n, 0))))
 	}
-	check(t, s.do(in(id, expecting(expectExist, million(8, 0)))), conditionFailed) // which counts nothing
+	check(t, s.do(in(id, expecting(expectExist, million(8, 0)))), conditionFailed) // a failed write does not count
 	check(t, s.do(in(id, million(3, -1))), tooMuch)
 	tb.batchIn(t, id, million(3, 0), tb.put(tb.key("a", 4))).check(t, tooMuch)
 	must(t, s.do(in(id, million(3, 0))))

@@ -6,7 +6,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// unsupported is the engine's answer to what it does not do, so that nothing is silently half done.
+// The engine's refusals of features that it lacks, so that nothing is silently left undone.
 var (
 	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
 	noStreams   = refusal{400, "OTSUnsupportedOperation",
@@ -55,7 +55,7 @@ func TestUnsupportedTablesAreRefusedByName(t *testing.T) {
 			s.checkCreate(t, change, want)
 		})
 	}
-	t.Run("what is switched off is no feature", func(t *testing.T) {
+	t.Run("a feature switched off is accepted", func(t *testing.T) {
 		s.checkCreate(t, func(r *create) {
 			r.options = r.options.int(7, 0)
 			r.more = message{}.bytes(5, message{}.int(1, 0)).bytes(6, message{}.int(1, 0)).int(8, 0)
@@ -63,7 +63,7 @@ func TestUnsupportedTablesAreRefusedByName(t *testing.T) {
 	})
 }
 
-// Clean-up helpers of test suites list each table's search indexes, streams and time-series tables: there are none.
+// Clean-up helpers of test suites list search indexes, streams and time-series tables. The lists are empty.
 func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 	s := proving(t, "1.2.5")
 	tb := s.newTable(t, tableOptions{})

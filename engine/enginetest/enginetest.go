@@ -26,7 +26,7 @@ type Engine struct {
 	server *server.Server
 }
 
-// Start starts an engine that ends with the test; an error fails the test. It is all in memory and leaves nothing.
+// Start starts an engine that stops when the test ends. An error fails the test. The engine leaves nothing on disk.
 func Start(t testing.TB) *Engine {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Log: log.New(io.Discard, "", 0)})
@@ -56,7 +56,7 @@ func Start(t testing.TB) *Engine {
 	}
 }
 
-// Sign gives an answer that a test makes or changes the checksum and signature that the engine would give it.
+// Sign gives an answer that a test made or changed the engine's checksum and signature.
 func Sign(res *http.Response, path string, body []byte) *http.Response {
 	sum := md5.Sum(body)
 	res.Header.Set(wire.HeaderMD5, base64.StdEncoding.EncodeToString(sum[:]))
@@ -79,7 +79,7 @@ func (e *Engine) Reset(t testing.TB) {
 	}
 }
 
-// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are judged by the real one.
+// Advance advances the engine's clock for timestamps, time to live and deviation. Dates of requests need the real time.
 func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := e.server.Advance(d); err != nil {

@@ -29,10 +29,10 @@ func columns(t *testing.T, c *tablestore.TableStoreClient) int {
 	return len(r.Columns)
 }
 
-func TestARowExpiresWhenTheClockIsMoved(t *testing.T) {
+func TestRowExpiresWhenClockMoves(t *testing.T) {
 	e := enginetest.Start(t)
 	c := e.Client()
-	for range 2 { // after a reset all is as at the start
+	for range 2 { // a reset restores the initial state
 		createTable(t, c, 86400)
 		row := &tablestore.PutRowChange{TableName: "orders", PrimaryKey: &tablestore.PrimaryKey{}}
 		row.PrimaryKey.AddPrimaryKeyColumn("id", "1")

@@ -1,4 +1,4 @@
-// Package faults decides which request gets which fault, for tests. A Plan, from Scripted or Random, receives the
-// description of each request to be served, and returns the fault to inject, or none. Requests are counted in the order
-// of these calls, and WaitLate waits until all delayed requests are applied. Package server carries the faults out.
+// Package faults decides, for tests, which request gets which fault. A Plan, made by Scripted or Random, takes the
+// description of each request and returns the fault to inject, or none. It counts requests in the order of these calls.
+// WaitLate waits until all delayed requests are applied. Package server injects the faults.
 package faults

@@ -14,24 +14,24 @@ import (
 const (
 	Busy     = "busy"     // every request is refused with OTSServerBusy
 	Throttle = "throttle" // every row is refused with OTSNotEnoughCapacityUnit
-	Timeout  = "timeout"  // nothing is answered; every other request is applied
-	Reset    = "reset"    // connections are cut; every other request is applied first
-	Page503  = "page503"  // a gateway answers 503 with a page
+	Timeout  = "timeout"  // nothing is answered; every second request is applied
+	Reset    = "reset"    // connections are cut; every second request is applied first
+	Page503  = "page503"  // a gateway answers 503 with an HTML page
 )
 
 var Outages = []string{Busy, Throttle, Timeout, Reset, Page503}
 
-// outageAfter is the default delay between the first write request and an outage.
+// outageAfter is the default time from the first write request to an outage.
 const outageAfter = 5 * time.Second
 
-// Outage is a time without service.
+// Outage is a period without service.
 type Outage struct {
 	For   time.Duration
-	Kind  string        // of Outages
-	After time.Duration // since the first request that writes rows
+	Kind  string        // one of Outages
+	After time.Duration // time after the first request that writes rows
 }
 
-// ParseOutage parses SECONDS:KIND[:AFTER], AFTER also in seconds: 5:busy, 15:reset:10.
+// ParseOutage parses SECONDS:KIND[:AFTER], where AFTER is in seconds, too: 5:busy, 15:reset:10.
 func ParseOutage(text string) (*Outage, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 2 && len(parts) != 3 {
@@ -61,7 +61,7 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(v * float64(time.Second)), err
 }
 
-// String is the outage in the form of ParseOutage.
+// String returns the outage in the form that ParseOutage parses.
 func (o *Outage) String() string {
 	return fmt.Sprintf("%g:%s:%g", o.For.Seconds(), o.Kind, o.After.Seconds())
 }
@@ -84,7 +84,7 @@ func (o *Outage) fault(n int) Fault {
 	return Fault{Action: BadBody, Code: "503"}
 }
 
-// outage returns the fault of a request during the plan's outage, false outside it.
+// outage returns the fault of a request during the plan's outage, or false outside it.
 func (p *Plan) outage(operation string, now time.Time) (Fault, bool) {
 	if p.Outage == nil {
 		return Fault{}, false

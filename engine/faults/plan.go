@@ -12,74 +12,74 @@ type Action int
 
 const (
 	None             Action = iota
-	Refuse                  // answers the error Code for the whole request, which is not applied
+	Refuse                  // the error Code is answered for the whole request; nothing is applied
 	DropBefore              // the connection is cut, nothing is applied
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
-	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
-	ApplyLate               // the connection is cut (or the error Code is answered) at once; applied after Delay
-	BadBody                 // answers an HTML page, like a proxy; nothing is applied. Code is its HTTP status ("": 502)
+	AnswerErrorAfter        // the request is applied, then the error Code ("": OTSTimeout) is answered
+	ApplyLate               // the connection is cut (or the error Code answered) at once; applied after Delay
+	BadBody                 // an HTML page with status Code ("": 502) is answered, as by a proxy; nothing is applied
 	PageAfter               // the request is applied, then the page is answered
-	Redirect                // answers 307 to another host; nothing is applied
-	FlipBit                 // the request is applied; one bit of the answer's body is flipped on its way
-	TruncateBody            // the request is applied, the body of the answer is cut short
-	ResetBody               // the request is applied, the connection is reset in the middle of the answer
-	RefuseRows              // refuses rows with a RowCode, applies the rest of the batch
-	Hang                    // no answer comes until the client gives up; applied at once if Applied says so
+	Redirect                // 307 to another host is answered; nothing is applied
+	FlipBit                 // the request is applied, then one bit of the answer's body is flipped
+	TruncateBody            // the request is applied, then the body of the answer is cut short
+	ResetBody               // the request is applied, then the connection is reset during the answer
+	RefuseRows              // rows with a RowCode are refused, the rest of the batch is applied
+	Hang                    // nothing is answered until the client gives up; applied at once if Applied is set
 )
 
-// Fault is what happens to one request.
+// Fault says what happens to one request.
 type Fault struct {
 	Action  Action
-	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate; of pages
-	Bit     uint64               // of FlipBit, counted around the body
+	Code    string               // for Refuse, AnswerErrorAfter, pages and, if not empty, ApplyLate
+	Bit     uint64               // for FlipBit; counted modulo the body's bits
 	Delay   time.Duration        // of ApplyLate
 	Applied bool                 // of Hang
-	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
+	RowCode func(row int) string // for RefuseRows; row counts over all tables of the request; "" applies it
 }
 
-// Request is the description of a request for Decide.
+// Request describes a request to Decide.
 type Request struct {
-	N         int // 0-based count of the requests that match Only
+	N         int // number, from 0, among the requests that match Only
 	Operation string
-	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
+	Rows      int // rows written or keys read; 0 for table operations and GetRange
 }
 
 // Plan decides which requests fail. It is safe for concurrent use, as Only and Decide must be. Only Change changes it.
 type Plan struct {
-	Only   func(operation string) bool // nil is BatchWriteRow only
+	Only   func(operation string) bool // nil means BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault
 
-	// Within is how long after a request it may still be applied late, like a service that finally gives up. 0 means
-	// forever. It holds even if the machine stalls: later requests wait until earlier ones are decided.
+	// Within limits how long after its arrival a request may be applied, as in a service that gives up at last; 0 means no
+	// limit. It holds even if the machine stalls, because later requests wait until earlier ones are decided.
 	Within time.Duration
 
-	// Outage replaces other faults, for requests of every operation. Nil means none.
+	// Outage replaces the other faults, for all operations. Nil means none.
 	Outage *Outage
 
-	// What the plan was made of, for callers that ask; a hand-made plan has neither.
-	Random     *Random  // Random.Plan's
-	Steps      []Step   // Scripted's
-	Operations []string // Scripted's
+	// The origin of the plan, for callers that show it. A plan made by hand has none.
+	Random     *Random  // set by Random.Plan
+	Steps      []Step   // set by Scripted
+	Operations []string // set by Scripted
 
 	mu   sync.Mutex
 	n    int
-	done map[Action]int // faults given
+	done map[Action]int // number of injected faults
 	late int
-	idle sync.WaitGroup // of late requests
+	idle sync.WaitGroup // waits for late requests
 
 	promised []promise // oldest first
 
-	firstWrite time.Time // with an Outage
-	refused    int       // requests by it
+	firstWrite time.Time // used by Outage
+	refused    int       // requests during it
 }
 
-// promise is a request's promise to be applied by a moment or never.
+// promise says that a request is applied by a moment, or never.
 type promise struct {
 	by   time.Time
 	over chan struct{} // closed when that is decided
 }
 
-// Next counts a request and returns its fault. A nil plan has none.
+// Next counts a request and returns its fault. A nil plan has no faults.
 func (p *Plan) Next(operation string, rows int) Fault {
 	if p == nil {
 		return Fault{}
@@ -129,15 +129,15 @@ func (p *Plan) Change(only func(operation string) bool, decide func(Request) Fau
 	p.Only, p.Decide = only, decide
 }
 
-// Requests is the number of matching requests.
+// Requests returns the number of matching requests so far.
 func (p *Plan) Requests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.n
 }
 
-// Begin notes that a request received at came will be applied late: within Within, or never. The server calls it before
-// it cuts the connection, and end when that is decided.
+// Begin records that a request received at came will be applied late: within Within, or never. The server calls it
+// before it cuts the connection, and calls end when that is decided.
 func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,12 +176,12 @@ func (p *Plan) Await(now time.Time) {
 	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool { return slices.Contains(due, d) })
 }
 
-// Late is the number of requests still to be applied late.
+// Late returns the number of requests still to be applied late.
 func (p *Plan) Late() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.late
 }
 
-// WaitLate returns when no request is left to be applied late.
+// WaitLate waits until no request is left to be applied late.
 func (p *Plan) WaitLate() { p.idle.Wait() }

@@ -14,7 +14,7 @@ func TestLaterRequestsWaitForOverdueDecisions(t *testing.T) {
 		p := &Plan{Within: time.Second}
 		came := time.Now()
 		kept := p.Begin(came)
-		p.Await(came.Add(999 * time.Millisecond)) // it may still be applied: nobody waits
+		p.Await(came.Add(999 * time.Millisecond)) // it may still be applied, so nothing waits
 		passed := false
 		go func() {
 			p.Await(came.Add(time.Second))
@@ -79,14 +79,14 @@ func TestRandomPlanFaultsItsShareOfRequests(t *testing.T) {
 	sum := 0
 	for _, name := range Actions() {
 		sum += done[names[name]]
-		if done[names[name]] == 0 && name != "hang" { // only where it is asked for
+		if done[names[name]] == 0 && name != "hang" { // hang is injected only if named
 			t.Errorf("no request suffered %s", name)
 		}
 	}
 	conformance.Equal(t, sum, hit, "faults counted")
 }
 
-func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
+func TestRandomPlanIsReproducible(t *testing.T) {
 	draw := func(seed uint64) (list []string) {
 		p, err := Random{Rate: 0.5, Seed: seed}.Plan()
 		mustPlan(t, p, err)

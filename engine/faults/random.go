@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// names are the actions as plans, flags and counts write them.
+// names maps names of actions, as used in plans, flags and counts, to actions.
 var names = map[string]Action{
 	"refuse": Refuse, "drop-before": DropBefore, "drop-after": DropAfter, "error-after": AnswerErrorAfter,
 	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody,
@@ -34,7 +34,7 @@ func Actions() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// rowWrites are the default operations of plans.
+// rowWrites lists the default operations of plans.
 var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "BulkImport"}
 
 // Transient codes of whole requests, and of single rows.
@@ -53,14 +53,14 @@ const defaultLate = time.Second
 
 // Random makes a share of the requests fail.
 type Random struct {
-	Rate       float64       // 0…1 of the requests
-	Kinds      []string      // an action's name, or "action:code"; none is every action but hang
-	Delay      time.Duration // of apply-late; 0 means a second
-	Operations []string      // none means the four that write rows
+	Rate       float64       // share of the requests, 0…1
+	Kinds      []string      // names of actions, or "action:code"; none means every action but hang
+	Delay      time.Duration // for apply-late; 0 means a second
+	Operations []string      // none means those that write rows
 	Seed       uint64
 }
 
-// Plan gives the same request number the same fault for the same seed.
+// Plan makes the plan. The same seed gives the same faults for the same request numbers.
 func (r Random) Plan() (*Plan, error) {
 	if !(r.Rate >= 0 && r.Rate <= 1) {
 		return nil, fmt.Errorf("the rate of faults must be in 0…1, not %g", r.Rate)
@@ -91,13 +91,13 @@ func (r Random) Plan() (*Plan, error) {
 
 // Step is the fault of one request.
 type Step struct {
-	N      int    // 0-based count of the requests to the operations
-	Action string // its name, or "action:code"
+	N      int    // number, from 0, of the request to the operations
+	Action string // name of an action, or "action:code"
 	Code   string
-	Delay  time.Duration // of apply-late; 0 is at once
+	Delay  time.Duration // for apply-late; 0 means at once
 }
 
-// Scripted makes the named requests fail and no others.
+// Scripted makes a plan in which only the requests in steps fail.
 func Scripted(steps []Step, operations []string) (*Plan, error) {
 	byNumber := make(map[int]Fault, len(steps))
 	for _, s := range steps {
@@ -142,7 +142,7 @@ func only(operations []string) func(string) bool {
 	return func(op string) bool { return slices.Contains(operations, op) }
 }
 
-// drawn draws the open choices: the code, and for rows which of them.
+// drawn draws what the fault leaves open: the code, and which rows.
 func (f Fault) drawn(rng *rand.Rand) Fault {
 	switch f.Action {
 	case Refuse:

@@ -7,7 +7,7 @@ const (
 	combineNot, combineAnd, combineOr         = 1, 2, 3
 )
 
-// Decode reads the filter of a read. Without bytes it returns nil.
+// Decode decodes the filter of a read. Without bytes it returns nil.
 func Decode(b []byte) (*Filter, *wire.Error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -32,7 +32,7 @@ func Decode(b []byte) (*Filter, *wire.Error) {
 	return f, nil
 }
 
-// DecodeCondition reads the column condition of a write: a filter that does not page.
+// DecodeCondition decodes the column condition of a write, a filter without paging.
 func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 	f, err := Decode(b)
 	if err == nil && f != nil && f.page != nil {
@@ -43,12 +43,12 @@ func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 
 func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 
-// decoder counts the nodes before it descends into them, so that their limit also bounds the depth of the recursion.
+// decoder counts nodes before it descends into them, so that MaxNodes also limits the depth of the recursion.
 type decoder struct {
 	nodes       int
-	expressions int // instructions of all so far
+	expressions int // number of instructions so far
 
-	shape *wire.Error // of the first operator with a wrong number of parts: too many nodes are said before it
+	shape *wire.Error // error of the first operator with a wrong number of parts; too many nodes take precedence
 }
 
 func (d *decoder) envelope(b []byte) (typ uint64, body []byte, err *wire.Error) {

@@ -9,10 +9,10 @@ import (
 
 // Limits of one filter.
 const (
-	MaxNodes      = 32 // the filter itself, its sub-filters and theirs
+	MaxNodes      = 32 // the filter and all its sub-filters
 	MaxRegexBytes = 256
-	// MaxRegexSize is roughly how many instructions the regular expressions of a filter may compile to together. Otherwise
-	// 256 bytes of nested repeats could ask for millions, and a match takes time in proportion, without interruption.
+	// MaxRegexSize limits, roughly, the instructions of all regular expressions of a filter. Otherwise 256 bytes of nested
+	// repeats could compile to millions, and the time of a match, which cannot be interrupted, grows with them.
 	MaxRegexSize = 1_024
 )
 
@@ -22,12 +22,12 @@ type Filter struct {
 	page *page
 }
 
-// row is the row to judge. A missing row has neither key nor cells.
+// row is a row to match. A missing row has neither key nor cells.
 type row struct {
 	key, cells []wire.Cell
 }
 
-// versions returns the versions of a column, newest first; none if it is missing. A key column has one.
+// versions returns the versions of a column, newest first. A missing column has none, a key column one.
 func (r *row) versions(name []byte) []wire.Cell {
 	for i := range r.key {
 		if bytes.Equal(r.key[i].Name, name) {
@@ -46,12 +46,12 @@ func (r *row) versions(name []byte) []wire.Cell {
 	return r.cells[from:end]
 }
 
-// Match reports whether a row passes. The cells are sorted by name, newest first; a missing row has no key or cells.
+// Match reports whether a row passes. Cells are sorted by name, newest first. A missing row has neither key nor cells.
 func (f *Filter) Match(key, cells []wire.Cell) bool {
 	return f.root == nil || f.root.match(&row{key, cells})
 }
 
-// Page returns the cells of the requested columns, a part of cells.
+// Page returns the part of cells that belongs to the requested columns.
 func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 	if f.page == nil {
 		return cells
@@ -63,7 +63,7 @@ func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 // page is a ColumnPaginationFilter. It counts columns, not versions.
 type page struct{ offset, limit int }
 
-// skip is the number of cells in the first n columns.
+// skip returns the number of cells in the first n columns.
 func skip(cells []wire.Cell, n int) int {
 	for i := range cells {
 		if i > 0 && bytes.Equal(cells[i].Name, cells[i-1].Name) {

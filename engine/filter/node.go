@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// node is one condition of the tree. Its verdict is yes or no: De Morgan's laws hold even for missing columns.
+// node is one condition of the tree. It is true or false, so De Morgan's laws hold even for missing columns.
 type node interface {
 	match(*row) bool
 }
@@ -29,10 +29,10 @@ func (n some) match(r *row) bool {
 	return slices.ContainsFunc(n, func(sub node) bool { return sub.match(r) })
 }
 
-// comparator is protobuf's ComparatorType.
+// comparator is the protocol's ComparatorType.
 type comparator int32
 
-// The last two are from Java's SingleColumnValueRegexFilter: whether there is a value to compare.
+// The last two are from Java's SingleColumnValueRegexFilter. They test whether there is a value to compare.
 const (
 	equal comparator = iota + 1
 	notEqual
@@ -49,9 +49,9 @@ type single struct {
 	comparator comparator
 	column     []byte
 	value      wire.Cell // its Type and Value
-	missing    bool      // the verdict when the column is missing
-	latest     bool      // only the newest version counts; else any version may satisfy
-	rule       *rule     // nil compares the value itself
+	missing    bool      // the result if the column is missing
+	latest     bool      // only the newest version counts; otherwise any version may match
+	rule       *rule     // nil to compare the value itself
 }
 
 func (s *single) match(r *row) bool {
@@ -82,7 +82,7 @@ func (s *single) holds(c *wire.Cell) bool {
 	case s.comparator == existsNot:
 		return !there
 	}
-	// A value of another type compares as nothing: it is not even unequal.
+	// With a value of another type every comparison fails, even "not equal".
 	return there && v.Type == s.value.Type && s.comparator.holds(compare(&v, &s.value))
 }
 
@@ -103,7 +103,7 @@ func (c comparator) holds(order int) bool {
 	}
 }
 
-// compare orders two values of one type: numbers by value (0 and -0 are equal), false before true, others by bytes.
+// compare compares two values of one type: numbers by value (0 equals -0), false before true, others by their bytes.
 func compare(a, b *wire.Cell) int {
 	switch a.Type {
 	case wire.Integer:

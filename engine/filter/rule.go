@@ -12,11 +12,11 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// rule is a ValueTransferRule: which part of a STRING is compared, and as which type.
+// rule is a ValueTransferRule: it says which part of a STRING is compared, and as which type.
 type rule struct {
 	regex *regexp.Regexp
-	group int // that holds the text: the first one, or 0 for the whole match
-	size  int // about how many instructions the expression has
+	group int // the group to compare: the first, or 0 for the whole match
+	size  int // approximate number of instructions
 	cast  wire.ValueType
 }
 
@@ -50,7 +50,7 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	return &rule{compiled, min(1, compiled.NumSubexp()), n, cast}, nil
 }
 
-// size is about how many instructions an expression compiles to, up to MaxRegexSize. The parser bounds its depth.
+// size estimates the number of instructions of an expression, up to MaxRegexSize. The parser limits its depth.
 func size(re *syntax.Regexp) (n int) {
 	for _, sub := range re.Sub {
 		n = min(n+size(sub), MaxRegexSize+1)
@@ -78,8 +78,8 @@ func size(re *syntax.Regexp) (n int) {
 	return min(n, MaxRegexSize+1)
 }
 
-// apply returns the value to compare. There is none if c is not a STRING, if the expression does not match, if its
-// group is not part of the match, or if the text does not have the type.
+// apply returns the value to compare. ok is false if c is not a STRING, if the expression does not match, if its group
+// did not take part in the match, or if the text is not of the type.
 func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 	if c.Type != wire.String {
 		return v, false
@@ -96,7 +96,7 @@ func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 		v.Value = binary.LittleEndian.AppendUint64(nil, uint64(i))
 		return v, err == nil
 	case wire.Double:
-		// ParseFloat also accepts hexadecimal numbers and names that are not a DOUBLE here.
+		// ParseFloat also accepts hexadecimal numbers, and names such as NaN.
 		if strings.Trim(string(text), "0123456789+-.eE") != "" {
 			return v, false
 		}

@@ -46,11 +46,11 @@ func TestRuleComparesPartOfText(t *testing.T) {
 			conformance.Equal(t, f.Match(nil, cells("c", v.stored)), v.want, "match")
 		})
 	}
-	t.Run("without a type it is an integer", func(t *testing.T) {
+	t.Run("the default type is integer", func(t *testing.T) {
 		f := decode(t, leaf{op: equal, column: "c", value: 12, rule: raw(1, []byte(`\d+`))}.bytes())
 		conformance.Equal(t, f.Match(nil, cells("c", "a12")), true, "does not match")
 	})
-	t.Run("the missing column's rule comes first", func(t *testing.T) {
+	t.Run("a missing column is decided before the rule", func(t *testing.T) {
 		f := decode(t, leaf{op: existsNot, column: "c", value: 0, filterIfMissing: true,
 			rule: transfer("x", wire.String)}.bytes())
 		conformance.Equal(t, f.Match(nil, nil), false, "a missing column passes")
@@ -91,7 +91,7 @@ func TestInvalidRulesAreRefused(t *testing.T) {
 	}
 }
 
-// The estimate that admits an expression also holds for its program.
+// The estimate by which an expression is accepted is close to the size of its program.
 func TestRegexSizeEstimateIsClose(t *testing.T) {
 	for _, text := range []string{
 		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße",
@@ -125,7 +125,7 @@ func TestExpressionsOfFilterShareSizeLimit(t *testing.T) {
 	}
 }
 
-// Protobuf by hand: the engine's own code does not encode what it decodes.
+// Protobuf is encoded by hand, because the engine can only decode it.
 
 func number(id protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, id, protowire.VarintType), uint64(v))
@@ -204,7 +204,7 @@ func variant(v any) []byte {
 	return append(head, b...)
 }
 
-// cells are versions of columns: names and values in turn, newest first within a name.
+// cells makes versions of columns of alternating names and values, newest first within a name.
 func cells(namesAndValues ...any) (list []wire.Cell) {
 	for i := 0; i < len(namesAndValues); i += 2 {
 		typ, b := payload(namesAndValues[i+1])
@@ -254,7 +254,7 @@ func FuzzFilter(f *testing.F) {
 			return
 		}
 		if x == nil {
-			return // no bytes
+			return // an empty filter
 		}
 		key := cells("id", []byte(text))
 		row := cells(column, text, column, int(n), column, d, "age", int(n), "flag", n > 0, "name", text, "name", int(n))

@@ -1,4 +1,4 @@
-// Package limiter models how a service may limit writes: a token bucket, a fixed or sliding window, a queue, a limit of
-// what is served at once. New makes a limit; Admit decides about a request under one limit or several, and says when
-// its answer leaves. Nothing waits or reads a clock: the same calls, times and seed give the same answers.
+// Package limiter models how a service may limit writes: by a token bucket, a fixed or sliding window, a queue, or a
+// limit of concurrency. New makes a Limiter. Admit decides about a request under one or more limits, and says when its
+// answer leaves. Nothing waits or reads a clock: equal calls, times and seeds give equal answers.
 package limiter

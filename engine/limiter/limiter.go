@@ -8,7 +8,7 @@ import (
 // Row is one row of a request to decide about.
 type Row struct {
 	Units float64
-	Taken bool // the answer
+	Taken bool // whether the row passed
 }
 
 // Limiter is one limit over time. It is not safe for concurrent use, and times must not decrease.
@@ -18,17 +18,17 @@ type Limiter struct {
 	model    model
 	random   *rand.Rand
 	now      int64
-	pending  []charge // with a Lag: charges that do not count yet
+	pending  []charge // charges that do not count yet, with a Lag
 }
 
-// model is how a kind of limit decides. A row larger than the limit passes if nothing else is there, because otherwise
-// it never could, and is paid for by the time after it.
+// model implements a kind of limit. A row larger than the limit passes if the limit is unused, because it never could
+// otherwise. The excess is charged to the time after it.
 type model interface {
 	restart(at int64, full bool)
-	advance(at int64)        // to now; every other call is about this time
-	fits(units float64) bool // a row of the current request
-	take(units float64)      // counts them
-	answer() time.Duration   // ends the current request: after how long its answer leaves
+	advance(at int64)        // to now; all other calls refer to this time
+	fits(units float64) bool // whether a row of the current request passes
+	take(units float64)      // charges a row of the current request
+	answer() time.Duration   // ends the current request, and returns the delay of its answer
 }
 
 type charge struct {
@@ -39,7 +39,7 @@ type charge struct {
 // rounding is the tolerance for sums of floats.
 const rounding = 1e-6
 
-// New returns a limit that begins at start.
+// New returns a Limiter that starts at start.
 func New(o Options, start time.Time) (*Limiter, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -63,14 +63,14 @@ func New(o Options, start time.Time) (*Limiter, error) {
 	return l, nil
 }
 
-// Restart resets the limit to its beginning; its steps stay at their times.
+// Restart resets the limit to its initial state at a time. The times of the rate's Steps do not change.
 func (l *Limiter) Restart(at time.Time) {
 	l.pending = nil
 	l.model.restart(at.UnixNano(), l.options.Full)
 }
 
-// Admit decides about the rows of a request that arrives at now: a row passes if every limit takes it, and a row that
-// one limit refuses costs the others nothing. The answer leaves after the delay, taken or not.
+// Admit decides which rows of a request that arrives at now pass: those that every limit accepts. A row that one limit
+// refuses costs the others nothing. taken is the number of rows that passed; the answer leaves after delay.
 func Admit(now time.Time, rows []Row, limits ...*Limiter) (taken int, delay time.Duration) {
 	at := now.UnixNano()
 	whole := false
@@ -128,7 +128,7 @@ func admit(units float64, limits []*Limiter) bool {
 	return true
 }
 
-// advance brings the model to a time, counting what was taken a Lag before.
+// advance moves the model to a time, and charges it the rows taken a Lag before.
 func (l *Limiter) advance(at int64) {
 	if l.options.Rate <= 0 {
 		return
@@ -161,7 +161,7 @@ type capacity struct {
 	steps []Step
 }
 
-// span is the rate at a moment and until when it holds.
+// span returns the rate at a moment, and until when it is valid.
 func (c *capacity) span(at int64) (rate float64, until int64) {
 	rate, until = c.rate, 1<<63-1
 	for _, s := range c.steps {
@@ -178,7 +178,7 @@ func (c *capacity) at(at int64) float64 {
 	return rate
 }
 
-// between is the units that the rate gives between two times.
+// between returns the units that the rate gives between two times.
 func (c *capacity) between(from, to int64) (units float64) {
 	for from < to {
 		rate, until := c.span(from)
@@ -189,10 +189,10 @@ func (c *capacity) between(from, to int64) (units float64) {
 	return units
 }
 
-// answer is for kinds that answer at once.
+// answer returns 0, for models that answer at once.
 func (c *capacity) answer() time.Duration { return 0 }
 
-// served is the time at which units begun at a moment are served.
+// served returns when units whose service starts at from are served.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {
 		rate, until := c.span(from)

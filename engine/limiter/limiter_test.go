@@ -27,7 +27,7 @@ func rows(n int, units float64) []Row {
 	return all
 }
 
-// step is a request of rows of one size, and its expected result.
+// step is a request with rows of one size, and its expected result.
 type step struct {
 	at    float64 // seconds after start
 	rows  int
@@ -111,7 +111,7 @@ func TestLimitsAcceptExpectedRows(t *testing.T) {
 	}
 }
 
-func TestARowThatOneLimitRefusesCostsTheOthersNothing(t *testing.T) {
+func TestRefusedRowCostsOtherLimitsNothing(t *testing.T) {
 	table := limit(t, Options{Rate: 150})
 	one, other := limit(t, Options{Rate: 100}), limit(t, Options{Rate: 100})
 	check(t, []*Limiter{one, table}, []step{{at: 1, rows: 200, units: 1, taken: 100}})
@@ -155,7 +155,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestDecidingAllocatesNothingInABucket(t *testing.T) {
+func TestTokenBucketDoesNotAllocate(t *testing.T) {
 	l, table, all := limit(t, Options{Rate: 1e6}), limit(t, Options{Rate: 1e6}), rows(200, 1)
 	limits := []*Limiter{l, table}
 	now := 0.0

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// bucket fills with the rate.
+// bucket is a token bucket that fills at the rate.
 type bucket struct {
 	*capacity
 	burst  time.Duration
-	tokens float64 // below zero after a row larger than the bucket
+	tokens float64 // negative after a row larger than the bucket
 	now    int64
 }
 
@@ -36,7 +36,7 @@ func (b *bucket) fits(units float64) bool {
 
 func (b *bucket) take(units float64) { b.tokens -= units }
 
-// window is the time over which a limit counts, and where that is now.
+// window holds the length of the time over which a limit counts, and the current time.
 type window struct {
 	*capacity
 	length, now int64
@@ -49,7 +49,7 @@ type fixedWindow struct {
 	unaligned bool
 	begin     int64
 	used      float64
-	owed      float64 // of used: the excess of a row larger than the quota, paid by later windows
+	owed      float64 // part of used: the excess of a row larger than the quota, charged to later windows
 }
 
 func (w *fixedWindow) restart(at int64, _ bool) {
@@ -86,7 +86,7 @@ func (w *fixedWindow) take(units float64) {
 
 type slidingWindow struct {
 	window
-	taken []charge // at is when it no longer counts, in order but for rows larger than the limit
+	taken []charge // at is when it stops counting; in order, except for rows larger than the limit
 	sum   float64
 }
 
@@ -122,7 +122,7 @@ func (w *slidingWindow) take(units float64) {
 type queue struct {
 	*capacity
 	most int64
-	free int64 // when everything taken is served
+	free int64 // when all rows taken so far are served
 	now  int64
 }
 
@@ -132,13 +132,13 @@ func (q *queue) fits(float64) bool        { return q.free-q.now <= q.most }
 func (q *queue) take(units float64)       { q.free = q.served(max(q.free, q.now), units) }
 func (q *queue) answer() time.Duration    { return time.Duration(max(0, q.free-q.now)) }
 
-// concurrency counts what is being served.
+// concurrency limits what is served at the same time.
 type concurrency struct {
 	*capacity
-	requests int // 0 counts units
+	requests int // limit of requests; 0 limits units
 	hold     time.Duration
 	serving  []charge // ordered by time of service
-	units    float64  // of these
+	units    float64  // sum over serving
 	taken    float64  // of the current request
 	now      int64
 }

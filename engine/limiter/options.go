@@ -9,37 +9,37 @@ import (
 )
 
 const (
-	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; refuses the excess
-	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
-	SlidingWindow = "sliding-window" // the rate's units in any second
-	Queue         = "queue"          // accepts everything and answers when served; refuses what waits longer than MaxDelay
-	Concurrency   = "concurrency"    // limits rows being served
+	TokenBucket   = "token-bucket"   // saves unused units, up to Burst of the rate; refuses the rest
+	FixedWindow   = "fixed-window"   // accepts the rate's units in each second of the clock, however close together
+	SlidingWindow = "sliding-window" // accepts the rate's units in any second
+	Queue         = "queue"          // accepts rows and answers when they are served; refuses those with longer waits
+	Concurrency   = "concurrency"    // limits what is served at the same time
 )
 
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
 
 type Options struct {
-	Kind string  // one of Kinds; "" is TokenBucket
-	Rate float64 // units a second; 0 means no limit
+	Kind string  // one of Kinds; "" means TokenBucket
+	Rate float64 // units per second; 0 means no limit
 
-	Burst time.Duration // token bucket: the rate's savings, at most this long; 0 means a second
-	Full  bool          // token bucket: begins full, not empty
+	Burst time.Duration // token bucket: saves the units of at most this time; 0 means a second
+	Full  bool          // token bucket: starts full, not empty
 
-	Window    time.Duration // windows: their length; 0 means a second
-	Unaligned bool          // fixed window: begins with the first request after the last one, not with the clock's second
+	Window    time.Duration // windows: length; 0 means a second
+	Unaligned bool          // fixed window: starts with the first request after the last window
 
-	MaxDelay time.Duration // queue: refuses rows that would wait longer; 0 is 10 s
+	MaxDelay time.Duration // queue: refuses rows that would wait longer; 0 means 10 s
 
-	// Requests, for Concurrency, is how many requests are served at a time, each long enough to make the rate its limit;
-	// others are refused. 0 limits the units served at a time to the rate's in Hold, and serves every request for Hold.
+	// Requests, for Concurrency, is how many requests are served at a time, each as long as the rate requires; others are
+	// refused. With 0, the units served at a time are limited to the rate's in Hold, and every request takes Hold.
 	Requests int
-	Hold     time.Duration // 0 is 0.1 s
+	Hold     time.Duration // 0 means 0.1 s
 
 	Whole    bool          // a request that does not fit is refused as a whole
-	Steps    []Step        // of the rate over time, in order
-	Spurious float64       // 0…1: share of rows (or requests, if Whole) refused for no reason
-	Lag      time.Duration // buckets and windows: rows count only after this time, so refusals begin and end late
-	Seed     uint64        // of Spurious
+	Steps    []Step        // changes of the rate, in order
+	Spurious float64       // share of rows (or requests, if Whole) refused for no reason, 0…1
+	Lag      time.Duration // buckets and windows: rows count only after this time, so refusals start and end late
+	Seed     uint64        // for Spurious
 }
 
 // Step is a change of a limit's rate.
@@ -48,10 +48,10 @@ type Step struct {
 	Factor float64       // of Options.Rate, until the next step
 }
 
-// longest keeps sums of times from overflowing.
+// longest is the limit of times; their sums cannot overflow.
 const longest = 100 * time.Hour
 
-// Check returns the fault of the options.
+// Check returns an error if the options are invalid.
 func (o *Options) Check() error {
 	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
 		return fmt.Errorf("unknown limiter %q; want one of %s", o.Kind, strings.Join(Kinds, ", "))
@@ -79,7 +79,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// filled returns o with defaults instead of zeros.
+// filled returns the options with defaults instead of zeros.
 func (o Options) filled() Options {
 	o.Kind = cmp.Or(o.Kind, TokenBucket)
 	o.Burst = cmp.Or(o.Burst, time.Second)

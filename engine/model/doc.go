@@ -1,3 +1,3 @@
-// Package model judges histories of concurrent requests to the engine: a history must have an order in which a simple
-// model of one partition key gives the same answers. engine/contract has the answers to single requests.
+// Package model checks that histories of concurrent requests to the engine are linearizable: a simple model of one
+// partition key must give the same answers in some order. engine/contract tests single requests.
 package model

@@ -25,17 +25,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// model is one partition key of a table whose key is a pair of integers, with one version of each cell.
+// model models one partition key of a table with a key of two integers and one version per cell.
 type model struct {
 	rows     rows
-	sessions map[string]*session // by their ids
+	sessions map[string]*session // by id
 
 	// Of a history:
-	ahead int64  // that the clock was moved on, in milliseconds
-	kept  *model // what a loss of power leaves; nil: it has not struck
+	ahead int64  // milliseconds by which the clock was advanced
+	kept  *model // the state that a power loss leaves; nil before it
 }
 
-// rows are cells by the second column of the key and by name.
+// rows maps the second key column and the name to cells.
 type rows map[int64]map[string]int64
 
 type session struct {
@@ -74,14 +74,14 @@ func (m *model) clone() *model {
 	return c
 }
 
-// answer is what the service says. Units are 0 if it refused.
+// answer is the service's answer. Units are 0 in a refusal.
 type answer struct {
-	code        string // of a refusal; "" is none
+	code        string // of a refusal; "" for none
 	read, write int    // capacity units
 	rows        string
 }
 
-// kindOfWrite is put, add (to a column), drop (a column) or remove.
+// kindOfWrite is put, add (to a column), drop (a column) or remove (a row).
 type kindOfWrite int
 
 const (
@@ -123,7 +123,7 @@ const (
 	gone      = "OTSSessionNotExist"
 )
 
-// seen returns the rows that a request of a transaction sees, "" is none.
+// seen returns the rows that a request of a transaction, "" for none, sees.
 func (m *model) seen(id string, now int64) (rows, string) {
 	if id == "" {
 		return m.rows, ""
@@ -216,7 +216,7 @@ func (m *model) end(id string, commit bool, now int64) answer {
 	return answer{}
 }
 
-// clock is the time of an engine and of the model, in milliseconds. It moves only on request.
+// clock is the time of the engine and the model, in milliseconds. It moves only on request.
 type clock struct{ millis atomic.Int64 }
 
 func newClock() *clock {
@@ -227,7 +227,7 @@ func newClock() *clock {
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.millis.Load()) }
 
-// dated gives the SDK's requests the time of the test's clock, which invalidates their signature, unchecked here.
+// dated gives the SDK's requests the test clock's time. That invalidates their signatures, which are not checked.
 type dated struct {
 	http.RoundTripper
 	clock *clock
@@ -239,7 +239,7 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// engine is the engine under test, reached through the official SDK. What is acknowledged is synced to fs.
+// engine is the engine under test, reached through the official SDK. Acknowledged writes are synced to fs.
 type engine struct {
 	*tablestore.TableStoreClient
 	fs     vfs.FS
@@ -272,7 +272,7 @@ func (e *engine) createTable(t *testing.T) {
 	})))
 }
 
-// codeOf is the code of a refusal; another error is its own text.
+// codeOf returns the code of a refusal, or the text of another error.
 func codeOf(err error) string {
 	var e *tablestore.OtsError
 	switch {
@@ -298,7 +298,7 @@ func keyOf(p, n int64) *tablestore.PrimaryKey {
 	return k
 }
 
-// answered is an answer with a row, whose key and cells are shown like the model's.
+// answered makes an answer with a row, whose key and cells are formatted like the model's.
 func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey,
 	cells []*tablestore.AttributeColumn) answer {
 	var parts []string
@@ -311,7 +311,7 @@ func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey,
 	return answer{read: int(u.Read), write: int(u.Write), rows: strings.Join(parts, " ")}
 }
 
-// change sends a change as a single request. An addition returns the column.
+// change sends a change as a single request. The answer to an addition has the column.
 func (e *engine) change(partition int64, c *change, id string) answer {
 	key, expects := keyOf(partition, c.n), &tablestore.RowCondition{
 		RowExistenceExpectation: tablestore.RowExistenceExpectation(c.expect)}
@@ -397,7 +397,7 @@ func (e *engine) end(id string, commit bool) answer {
 	return answer{code: codeOf(err)}
 }
 
-// Histories of clients of one partition key, with and without transactions, splits, minutes that pass and power losses.
+// Histories of clients of one partition key, with transactions, splits, passing minutes and power losses.
 
 var transactionHistories = flag.Int("transaction-histories", 40,
 	"concurrent histories of transactions that are checked for an order that explains them")
@@ -405,13 +405,13 @@ var transactionHistories = flag.Int("transaction-histories", 40,
 type asked struct {
 	kind   kind
 	n      int64  // of a row
-	id     string // of the transaction, "" is none; of a start the one that it gave
+	id     string // of the transaction, "" for none; in a start, its result
 	commit bool
 
 	busy bool  // another request of the transaction overlaps
-	held bool  // another's request overlaps and keeps the partition key until answered, even past its minute
-	away bool  // a partition may be away
-	late int64 // how far the clock moved meanwhile: a transaction's request may begin within its minute and end after it
+	held bool  // another's request overlaps and locks the partition key until answered, even past its minute
+	away bool  // a partition may be unavailable
+	late int64 // how far the clock moved meanwhile: a request may begin within its transaction's minute and end after it
 }
 
 type kind int
@@ -422,22 +422,22 @@ const (
 	scan
 	start
 	end
-	minute // the clock is moved on by more than a minute
-	cut    // what was applied by then survives a loss of power, what comes later does not
+	minute // the clock is advanced by more than a minute
+	cut    // writes applied by then survive a power loss, later ones do not
 )
 
 const justOverAMinute = 61_000
 
-// event is one request of a history with the time span in which it can have taken effect.
+// event is one request of a history, with the time span in which it may have taken effect.
 type event struct {
-	change   *change // nil is a read
+	change   *change // nil for a read
 	got      answer
-	from, to int64 // to is math.MaxInt64 if nobody knows whether it has taken effect: it need not be in the order
+	from, to int64 // to is math.MaxInt64 if its effect is unknown; then the order may omit it
 	asked    *asked
 }
 
-// linear tries every order that respects time: an event may come next if it began before the first end of the rest. run
-// applies an event to the model, and reports whether the engine's answer is possible; then, whether the final state is.
+// linear tries every order that respects time: an event may be next if it began before any remaining one ended. run
+// applies an event to the model and reports whether the engine's answer is possible; then, whether the final state is.
 func linear(m *model, history []event, done []bool, run func(*model, *event) bool, then func(*model) bool) bool {
 	firstEnd := int64(math.MaxInt64)
 	for i, ev := range history {
@@ -487,7 +487,7 @@ func (ev *event) answered(m *model, now int64) bool {
 		return true
 	}
 	var want answer
-	survives := false // if there is a loss of power later
+	survives := false // its effect survives a later power loss
 	switch a.kind {
 	case write:
 		want = m.change(ev.change, a.id, now)
@@ -526,10 +526,10 @@ type play struct {
 	split     atomic.Bool
 
 	mu  sync.Mutex
-	ids []string // of all transactions
+	ids []string // of all transactions so far
 }
 
-// run lets clients send so many requests each, in every other history together, and returns them with their answers.
+// run makes clients send each requests, in every second history at the same time, and returns these with their answers.
 func (p *play) run(seed uint64, clients, each int) []event {
 	begun := make([]sync.WaitGroup, each)
 	for i := range begun {
@@ -568,7 +568,7 @@ func (p *play) draw(rng *rand.Rand, own string) event {
 	id := own
 	p.mu.Lock()
 	if len(p.ids) > 0 && rng.IntN(8) == 0 {
-		id = p.ids[rng.IntN(len(p.ids))] // anybody's, perhaps over
+		id = p.ids[rng.IntN(len(p.ids))] // any client's, perhaps already ended
 	}
 	p.mu.Unlock()
 	if rng.IntN(6) == 0 {
@@ -592,7 +592,7 @@ func (p *play) draw(rng *rand.Rand, own string) event {
 
 func (p *play) send(ev *event, rng *rand.Rand) {
 	e, a := p.engine, ev.asked
-	if rng.IntN(10) == 0 { // a partition splits, and its children are away for a moment
+	if rng.IntN(10) == 0 { // a partition splits, and its children are unavailable for a moment
 		p.split.Store(true)
 		at := sim.IntegerKey(p.partition + rng.Int64N(3) - 1)
 		cut := server.Cut{Keys: []sim.Key{at}, Unavailable: 10 * time.Millisecond}
@@ -620,7 +620,7 @@ func (p *play) send(ev *event, rng *rand.Rand) {
 	}
 }
 
-// judged adds to events what may refuse them besides the model, and whether a power loss hid their effect.
+// judged records in events what else may refuse them, and whether a power loss hid their effect.
 func (p *play) judged(history []event, from, to int64) (left []event) {
 	for i := range history {
 		ev := &history[i]
@@ -654,7 +654,7 @@ func (p *play) judged(history []event, from, to int64) (left []event) {
 	return left
 }
 
-// explained looks for an order of a history, with or without a power loss and another history after it.
+// explained reports whether a history has an order, with or without a power loss and another history after it.
 func explained(before, after []event, now int64) bool {
 	m := newModel()
 	run := func(m *model, ev *event) bool { return ev.possible(m, now) }
@@ -698,7 +698,7 @@ func TestTransactionHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// aHistory makes a history, in three of four cases with a loss of power.
+// aHistory makes a history, in three of four cases with a power loss.
 func aHistory(t *testing.T, seed uint64) (before, after []event) {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	fs := vfs.NewCrashableMem()
@@ -736,16 +736,16 @@ func aHistory(t *testing.T, seed uint64) (before, after []event) {
 	return before, p.judged(after, math.MaxInt64, math.MaxInt64)
 }
 
-// last reads everything while no other client is there.
+// last reads everything when no other client is active.
 func (p *play) last() event {
-	p.engine.clock.millis.Add(10) // nothing is away any more
+	p.engine.clock.millis.Add(10) // all partitions are available again
 	ev := event{asked: &asked{kind: scan}, from: p.tick.Add(1)}
 	p.send(&ev, rand.New(zero{}))
 	ev.to = p.tick.Add(1)
 	return ev
 }
 
-// zero draws what never splits a partition.
+// zero is a random source that never splits a partition.
 type zero struct{}
 
 func (zero) Uint64() uint64 { return math.MaxUint64 / 2 }
@@ -753,7 +753,7 @@ func (zero) Uint64() uint64 { return math.MaxUint64 / 2 }
 func TestUnorderableTransactionHistoryIsDetected(t *testing.T) {
 	id, other := strings.Repeat("1", 32), strings.Repeat("2", 32)
 	clock := int64(0)
-	seq := func(events ...event) []event { // one after the other
+	seq := func(events ...event) []event { // one after another
 		for i := range events {
 			clock += 2
 			events[i].from, events[i].to = clock, cmp.Or(events[i].to, clock+1)

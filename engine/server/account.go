@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Check returns what is wrong with the account in the options, before anything is opened, without showing the secret.
+// Check returns an error, without the secret, if the account in the options is invalid. It opens nothing.
 func (o Options) Check() error {
 	for _, name := range append([]string{o.Instance}, o.More...) {
 		if name != "" && !validInstance(name) {
@@ -42,7 +42,7 @@ func validInstance(name string) bool {
 	return true
 }
 
-// identify returns the secret of the client that a request claims to come from, to sign the answer with; empty if none.
+// identify returns the secret with which to sign the answer, that of the access key in the request; empty if unknown.
 func (s *Server) identify(h http.Header) (secret string) {
 	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
 		secret = s.o.AccessKeySecret

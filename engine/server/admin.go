@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// adminPrefix is the path of the HTTP API of the simulation, unsigned: the port is as open as the built-in access key.
-// With its own secret the server asks for it (mayAdminister). Network clients find it only if Options allow that.
+// adminPrefix is the path of the HTTP API of the simulation. Its requests are unsigned, as open as the built-in access
+// key; a server with its own secret requires that (mayAdminister). Options.NoAdmin hides it from the network.
 const adminPrefix = "/_engine/"
 
-// maxAdminBytes is the maximum length of a request: a sample is large.
+// maxAdminBytes is the maximum length of a request, which may contain a large sample.
 const maxAdminBytes = 16 << 20
 
-// adminError is a refusal with its HTTP status.
+// adminError is a refusal with an HTTP status.
 type adminError struct {
 	status  int
 	message string
@@ -66,7 +66,7 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	return &answer{status: status, header: header, body: body}
 }
 
-// adminHandler answers a request; table is the name in paths below tables/.
+// adminHandler carries out a request; table is the name in paths below tables/.
 type adminHandler func(s *Server, ctx context.Context, table string, body []byte) (any, error)
 
 var adminHandlers = map[string]map[string]adminHandler{
@@ -83,7 +83,7 @@ var adminHandlers = map[string]map[string]adminHandler{
 	"tables/move":     {http.MethodPost: reads((*Server).adminMove)},
 }
 
-// reads makes a handler of requests that are a JSON object.
+// reads makes a handler for requests whose body is a JSON object.
 func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (any, error)) adminHandler {
 	return func(s *Server, ctx context.Context, table string, body []byte) (any, error) {
 		var j J
@@ -94,7 +94,7 @@ func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (an
 	}
 }
 
-// adminEndpoints answers a GET of the prefix alone: the paths with their methods.
+// adminEndpoints returns the answer to GET of the prefix itself: all paths with their methods.
 func adminEndpoints() any {
 	list := map[string][]string{}
 	for name := range adminHandlers {
@@ -107,7 +107,7 @@ func adminEndpoints() any {
 	return map[string]any{"endpoints": list}
 }
 
-// isAdmin reports whether a path belongs to the admin API; the prefix may lack its slash.
+// isAdmin reports whether a path belongs to the admin API. The prefix may lack its last slash.
 func isAdmin(path string) bool { return strings.HasPrefix(path+"/", adminPrefix) }
 
 func adminPath(path string) (name, table string) {
@@ -148,7 +148,7 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	}
 	handler := methods[r.method]
 	if handler == nil {
-		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method,
+		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not accept %s, only %s", r.path, r.method,
 			strings.Join(methodsOf(r.path), ", "))}
 	}
 	if r.tooLong {
@@ -158,7 +158,7 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	return handler(s, ctx, table, r.body)
 }
 
-// fromHere refuses requests that a foreign web page makes a browser send.
+// fromHere refuses requests that other web pages make a browser send.
 func fromHere(h http.Header) error {
 	site := h.Get("Sec-Fetch-Site")
 	if h.Get("Origin") != "" || site != "" && site != "same-origin" && site != "none" {

@@ -22,7 +22,7 @@ type stepJSON struct {
 	Delay  millis `json:"delay_ms,omitempty"`
 }
 
-// plan returns the requested plan; nil means no faults.
+// plan returns the requested plan, nil for no faults.
 func (j *faultsJSON) plan() (*faults.Plan, error) {
 	for _, name := range j.Operations {
 		if operations[name] == nil {
@@ -52,7 +52,7 @@ func (j *faultsJSON) plan() (*faults.Plan, error) {
 	return p, nil
 }
 
-// shown returns a plan in the form of a request; nil for a hand-made one.
+// shown returns a plan in the form of a request, nil for one made by hand.
 func shown(p *faults.Plan) *faultsJSON {
 	switch {
 	case p.Random != nil:
@@ -77,7 +77,7 @@ func (s *Server) adminSetFaults(ctx context.Context, _ string, j *faultsJSON) (a
 	return s.adminFaults(ctx, "", nil)
 }
 
-// adminEndFaults switches faults off and resets their counts.
+// adminEndFaults turns faults off and resets their counts.
 func (s *Server) adminEndFaults(context.Context, string, []byte) (any, error) {
 	s.SetFaults(nil)
 	s.lastPlan.Store(nil)

@@ -27,7 +27,7 @@ func (m millis) duration() time.Duration {
 
 func millisOf(d time.Duration) millis { return millis(float64(d) / 1e6) }
 
-// simulateJSON is a simulation with times in milliseconds and its parts at their places in the admin API.
+// simulateJSON is a simulation as in the admin API, with times in milliseconds.
 type simulateJSON struct {
 	sim.Config
 	sim.Answers
@@ -96,7 +96,7 @@ type splitJSON struct {
 	Unavailable millis            `json:"unavailable_ms"`
 }
 
-// check refuses anything but one way to cut.
+// check refuses a request that does not name exactly one way to cut.
 func (j *splitJSON) check() error {
 	ways := 0
 	for _, given := range []bool{j.Keys != nil, j.Even != 0, j.Sample != nil} {
@@ -152,7 +152,7 @@ func readKeys(key wire.KeyColumn, list []json.RawMessage) ([]sim.Key, error) {
 	return keys, nil
 }
 
-// readKey reads a value of the partition key: a string, an integer, or {"binary": base64}.
+// readKey decodes a value of the partition key: a string, an integer, or {"binary": base64}.
 func readKey(key wire.KeyColumn, raw json.RawMessage) (sim.Key, error) {
 	var k sim.Key
 	switch key.Type {

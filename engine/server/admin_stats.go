@@ -20,20 +20,20 @@ type tableJSON struct {
 	Partitions []partitionJSON `json:"partitions"`
 }
 
-// partitionJSON omits the counts if only the bounds were requested.
+// partitionJSON is a partition. It omits the counts if only the bounds were requested.
 type partitionJSON struct {
 	ID         int          `json:"id"`
-	Partition  *int         `json:"partition"` // in key order, null when it has ended
-	Start      any          `json:"start"`     // null is below all keys
-	End        any          `json:"end"`       // null is above all keys
+	Partition  *int         `json:"partition"` // position in key order; null if it has ended
+	Start      any          `json:"start"`     // null means below all keys
+	End        any          `json:"end"`       // null means above all keys
 	Capacity   *float64     `json:"capacity"`  // null means no limit
 	SinceMS    float64      `json:"since_ms"`  // Unix
 	UntilMS    *float64     `json:"unavailable_until_ms,omitempty"`
 	DownMS     float64      `json:"down_ms"`
 	EndedMS    *float64     `json:"ended_ms,omitempty"`
-	FirstMS    *float64     `json:"first_ms,omitempty"` // of the accepted rows
+	FirstMS    *float64     `json:"first_ms,omitempty"` // times of accepted rows
 	LastMS     *float64     `json:"last_ms,omitempty"`
-	*sim.Count              // nil leaves them out
+	*sim.Count              // nil omits the counts
 	Seconds    []secondJSON `json:"seconds,omitempty"`
 }
 

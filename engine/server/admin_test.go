@@ -29,7 +29,7 @@ func TestAdminAPIErrors(t *testing.T) {
 		status             int
 		message            string
 	}{
-		{"GET", split, "", 405, "does not take GET, only POST"},
+		{"GET", split, "", 405, "does not accept GET, only POST"},
 		{"PUT", "/_engine/stats", "", 405, "only GET, DELETE"},
 		{"POST", "/_engine/", "", 405, "does not take POST, only GET"},
 		{"DELETE", "/_engine", "", 405, "does not take DELETE, only GET"},
@@ -73,7 +73,7 @@ func TestAdminAPIErrors(t *testing.T) {
 			"%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
 	}
 	st := s.Sim().Stats()["t"]
-	conformance.True(t, len(st.Partitions) <= 1, "a refused request has cut the table")
+	conformance.True(t, len(st.Partitions) <= 1, "a refused request cut the table")
 }
 
 func TestAdminAPIListsEndpoints(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAdminAPIListsEndpoints(t *testing.T) {
 	conformance.True(t, !strings.Contains(string(a.body), "endpoints"), "/_engines is the admin API: %s", a.body)
 }
 
-func TestAWebPageCannotDriveTheEngine(t *testing.T) {
+func TestWebPagesAreRefused(t *testing.T) {
 	s := open(t, Options{})
 	for _, v := range []struct {
 		name, value string
@@ -165,7 +165,7 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 	}
 }
 
-func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
+func TestTableIsSplitEvenlyByRows(t *testing.T) {
 	s, c := withTable(t, Options{})
 	var keys []string
 	for i := range 100 {
@@ -176,7 +176,7 @@ func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
 		t.Helper()
 		conformance.Equal(t, fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())), want, "bounds")
 	}
-	must(t, s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 5}})) // when it begins
+	must(t, s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 5}})) // applied when the simulation begins
 	cut(`["20" "40" "60" "80"]`)
 	tell(t, s, "POST", "/_engine/tables/t/split", `{"even":4}`, nil)
 	cut(`["25" "50" "75"]`)
@@ -264,7 +264,7 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 	})
 }
 
-func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
+func TestRequestCancelledEarlyIsNotApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		body := batchBody(t, s, 0)
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
@@ -285,7 +285,7 @@ func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 	})
 }
 
-func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
+func TestAdminAPISetsAndCountsFaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/faults",
 			`{"plan":[{"n":1,"action":"apply-late","delay_ms":500},{"n":2,"action":"refuse","code":"OTSTableNotReady"},{"n":3,"action":"refuse-rows","code":"OTSServerBusy"}]}`, nil)
@@ -296,10 +296,10 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 		}
 		conformance.True(t, results[0] == "" && strings.Contains(results[1], "EOF") && results[2] == "OTSTableNotReady",
 			"%q", results)
-		hasRows(t, c, 1) // before the late one
+		hasRows(t, c, 1) // before the late request
 		time.Sleep(501 * time.Millisecond)
 		synctest.Wait()
-		hasRows(t, c, 2) // after the late one
+		hasRows(t, c, 2) // after the late request
 		var got faultsShown
 		tell(t, s, "GET", "/_engine/faults", "", &got)
 		conformance.True(t, got.On && got.Requests == 3 && got.Done["apply-late"] == 1 && got.Done["refuse"] == 1 &&
@@ -371,7 +371,7 @@ func TestFaultCountsOutliveTheirPlan(t *testing.T) {
 	check("deleted", false, 0, 0)
 }
 
-func TestAnAnswerIsResetAtAPort(t *testing.T) {
+func TestAnswerOnPortIsReset(t *testing.T) {
 	s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
 	createTable(t, inProcess(s), "t", 1)
 	c := sdk("http://"+onPort(t, s, Limits{}), nil)

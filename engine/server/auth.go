@@ -16,7 +16,7 @@ import (
 
 const maxSkew = 15 * time.Minute
 
-// authenticate checks the headers of a request against its body as transmitted.
+// authenticate checks a request's headers, and its MD5 against the body as transmitted.
 func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
 	secret, err = s.authenticateHeaders(r.path, r.header)
 	if err == nil && !r.sameMemory && md5Text(r.body) != r.header.Get(wire.HeaderMD5) {
@@ -25,7 +25,7 @@ func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
 	return secret, err
 }
 
-// authenticateHeaders checks everything except the body.
+// authenticateHeaders checks all headers, but not the body.
 func (s *Server) authenticateHeaders(path string, h http.Header) (secret string, err *wire.Error) {
 	secret = s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance,
@@ -36,7 +36,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	}
 	if s.o.AnyCredentials {
 		signer, ok := s.signer(path, h)
-		if !ok { // nobody could check an answer signed with an unknown secret
+		if !ok { // no client could check an answer signed with an unknown secret
 			signer = ""
 		}
 		return signer, s.checkHeaders(h)
@@ -67,7 +67,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	return secret, s.checkHeaders(h)
 }
 
-// signer returns the key for the signatures of a request and its answer, and whether the request's signature is right.
+// signer returns the key for the signatures of a request and its answer, and whether the request's signature is valid.
 func (s *Server) signer(path string, h http.Header) (secret string, ok bool) {
 	secret = s.o.AccessKeySecret
 	want, got := "", h.Get(wire.HeaderSignatureV4)
@@ -103,7 +103,7 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	return nil
 }
 
-// parseDate reads 2006-01-02T15:04:05Z with up to nine digits of fraction, which is a date in Go's SDK and ignored.
+// parseDate parses 2006-01-02T15:04:05Z. A fraction of up to nine digits, where Go's SDK sends a date, is ignored.
 func parseDate(text string) (at time.Time, ok bool) {
 	at, err := time.Parse("2006-01-02T15:04:05Z", text) // allows a fraction of any length, also after a comma
 	const longest = len("2006-01-02T15:04:05.123456789Z")
@@ -115,7 +115,7 @@ func md5Text(b []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// keyCache keeps the last key of signature V4, which changes once a day.
+// keyCache caches the last key of signature V4, which changes once a day.
 type keyCache struct {
 	mu   sync.Mutex
 	of   string

@@ -41,7 +41,7 @@ func processorTime(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// loopback runs requests of that many rows from a client a processor, whose work with ready bodies is little.
+// loopback runs requests of that many rows from one client per processor. With ready bodies, clients take little time.
 func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	h := httptest.NewServer(s)
 	defer h.Close()
@@ -60,7 +60,8 @@ func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	b.ReportMetric(float64(processorTime(b)-before)/n, "cpu-ns/row")
 }
 
-// BenchmarkLoopbackBatchPut sends 200 rows of ten columns a request, to memory and to a folder with and without syncs.
+// BenchmarkLoopbackBatchPut writes 200 rows of ten columns per request to memory, and to a folder with or without
+// syncs.
 func BenchmarkLoopbackBatchPut(b *testing.B) {
 	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true},
 		"memory": {InMemory: true, NoSync: true}} {
@@ -93,7 +94,7 @@ func BenchmarkLoopbackGetRange(b *testing.B) {
 	loopback(b, s, "GetRange", tap.bodies["GetRange"][0], rows)
 }
 
-// servedStore makes the test binary a server of the folder that it names, or of memory if it is "memory".
+// servedStore is the environment variable that makes the test binary a server of the folder in it, or of "memory".
 const servedStore = "TSIMPORT_BENCHMARK_SERVES"
 
 func TestMain(m *testing.M) {
@@ -130,8 +131,8 @@ func serveUntilStdinEnds(store string) error {
 	return s.ServeListener(ctx, l, Limits{})
 }
 
-// BenchmarkServedBatchPut loads into a server's process: 1,000 requests of 200 random rows of ten columns from four
-// clients, into memory and a folder with syncs in turn; it reports rates, processor time and ratios.
+// BenchmarkServedBatchPut sends a server process 1,000 requests of 200 random rows of ten columns from four clients,
+// for memory and a folder with syncs in turn. It reports rates, processor time and ratios.
 func BenchmarkServedBatchPut(b *testing.B) {
 	encoder := open(b, Options{NoSync: true})
 	createTable(b, inProcess(encoder), "t", 1)
@@ -140,7 +141,7 @@ func BenchmarkServedBatchPut(b *testing.B) {
 		bodies[n] = batchBody(b, encoder, 200*n)
 	}
 	rows := float64(200*len(bodies)) * float64(b.N)
-	var took, used [2]time.Duration // of memory, of the folder
+	var took, used [2]time.Duration // with memory, with the folder
 	b.ResetTimer()
 	for n := range b.N {
 		for i := range 2 {
@@ -162,7 +163,7 @@ func BenchmarkServedBatchPut(b *testing.B) {
 	b.ReportMetric(used[1].Seconds()/used[0].Seconds(), "less-cpu")
 }
 
-// servedLoad sends the bodies to a new server and returns how long that took and the server's processor time.
+// servedLoad sends the bodies to a new server process. It returns the duration and the server's processor time.
 func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (took, used time.Duration) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), servedStore+"="+store)

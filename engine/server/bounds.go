@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// present returns a table's simulation, nil while it is off.
+// present returns a table's simulation, nil while the simulation is off.
 func (m *Simulator) present(name string) *simTable {
 	if !m.on.Load() {
 		return nil
@@ -18,7 +18,7 @@ func (m *Simulator) present(name string) *simTable {
 	return m.find([]byte(name))
 }
 
-// answers returns how requests about a table are answered.
+// answers returns a table's sim.Answers.
 func (m *Simulator) answers(name []byte) (a sim.Answers) {
 	if st := m.present(string(name)); st != nil {
 		a = st.Answers()
@@ -26,7 +26,7 @@ func (m *Simulator) answers(name []byte) (a sim.Answers) {
 	return a
 }
 
-// splits returns a table's bounds in the form of DescribeTable: rows with only the partition key.
+// splits returns a table's bounds as in DescribeTable, as rows with only the partition key.
 func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	st := m.present(d.Name)
 	if st == nil {
@@ -48,7 +48,7 @@ func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	return rows
 }
 
-// locations returns in which partition each part cut by points begins. Repeats add up to one more than the points.
+// locations returns the location of each split between points, run-length encoded: Repeat adds up to len(points)+1.
 func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.Location {
 	place := m.places(d)
 	locations := []wire.Location{{Name: place("", 0), Repeat: 1}}
@@ -56,7 +56,7 @@ func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.
 	for i, p := range points {
 		row, err := dec.Row(p)
 		if err != nil {
-			panic(err) // cannot be: the store has written it
+			panic(err) // impossible: the store encoded it
 		}
 		name := place(cellKey(&row.Key[0]), i+1)
 		if last := &locations[len(locations)-1]; last.Name == name {
@@ -68,7 +68,7 @@ func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.
 	return locations
 }
 
-// places returns a function for the place of the key that begins the n-th split.
+// places returns a function that returns the location of the n-th split, given its first key.
 func (m *Simulator) places(d *wire.TableDescription) func(key sim.Key, n int) string {
 	st, bounds, each := m.present(d.Name), cellKeys(d.Bounds), 1
 	if st != nil {
@@ -92,7 +92,7 @@ func (m *Simulator) places(d *wire.TableDescription) func(key sim.Key, n int) st
 	}
 }
 
-// newSimTable simulates a table with its initial partitions, or without them as c says.
+// newSimTable makes the simulation of a table, with its initial partitions unless c says otherwise.
 func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 	if len(bounds) == 0 {
 		return sim.NewTable(c, now)
@@ -105,10 +105,10 @@ func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 	return t
 }
 
-// locationName has 32 characters, as in the service.
+// locationName returns the name of a partition's location. It has 32 characters, as in the service.
 func locationName(partition int) string { return fmt.Sprintf("partition-%022d", partition) }
 
-// keyJSON is a key as the admin API writes it: a string, a number, or {"binary": base64}.
+// keyJSON returns a key as in the admin API: a string, a number, or {"binary": base64}.
 func keyJSON(key wire.KeyColumn, k sim.Key) any {
 	switch key.Type {
 	case wire.KeyInteger:

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// connectionLimit is a listener with a limited number of open connections. When it is full, a new connection replaces
-// the longest idle one, or else the oldest that has not shown a known access key. While all are working, it waits.
+// connectionLimit is a listener with a limited number of open connections. At the limit, a new connection replaces the
+// one that has been idle longest, or else the oldest without a known access key. While all are busy, it waits.
 type connectionLimit struct {
 	net.Listener
 	most int
 	log  *log.Logger
 
 	mu     sync.Mutex
-	left   sync.Cond // a connection was closed, or may be closed
+	left   sync.Cond // signals that a connection was or may be closed
 	places map[*placed]bool
 	told   bool
 	closed bool
 }
 
-// placed is a connection that frees its place when it is closed.
+// placed is a connection that frees its place when closed.
 type placed struct {
 	net.Conn
 	limit  *connectionLimit
 	opened time.Time
-	idle   time.Time // since when; zero is not
+	idle   time.Time // start of idle time; zero if busy
 	proven bool
 }
 
@@ -39,7 +39,7 @@ func newConnectionLimit(l net.Listener, most int, log *log.Logger) *connectionLi
 	return c
 }
 
-// Accept returns the next connection with a place.
+// Accept accepts a connection and waits until it has a place.
 func (c *connectionLimit) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *connectionLimit) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// givesWay returns the connection to close for another, or nil.
+// givesWay returns the connection to close for a new one, or nil.
 func (c *connectionLimit) givesWay() (first *placed) {
 	for p := range c.places {
 		switch {
@@ -84,7 +84,7 @@ func (c *connectionLimit) givesWay() (first *placed) {
 	return first
 }
 
-// Close closes the listener and ends waiting for a place.
+// Close closes the listener and ends the wait for a place.
 func (c *connectionLimit) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -101,7 +101,7 @@ func (p *placed) Close() error {
 	return p.Conn.Close()
 }
 
-// state notes when a connection of the server becomes idle, and when a request comes.
+// state records when a connection becomes idle, and when it gets a request.
 func (c *connectionLimit) state(conn net.Conn, now http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *connectionLimit) context(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, placeKey{}, placeOf(conn))
 }
 
-// prove notes that a request's client knows the access key.
+// prove records that the client of a request knows the access key.
 func prove(ctx context.Context) {
 	if p, _ := ctx.Value(placeKey{}).(*placed); p != nil {
 		p.limit.mu.Lock()

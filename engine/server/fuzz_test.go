@@ -38,7 +38,7 @@ func (r *taps) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// sdkRequests are the SDK's bodies of every operation, with all its options, granted or not.
+// sdkRequests returns the SDK's bodies for every operation with all options, supported or not.
 func sdkRequests(t testing.TB) map[string][][]byte {
 	s := open(t, Options{NoSync: true})
 	tap := &taps{s.Transport(), map[string][][]byte{}}
@@ -103,7 +103,7 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
 	id, _ := startIn(c, "t", "a")
-	if id == "" { // the table has none
+	if id == "" { // the table has no transactions
 		id = strings.Repeat("0", 32)
 	}
 	c.CommitTransaction(&tablestore.CommitTransactionRequest{TransactionId: &id})
@@ -130,7 +130,7 @@ func aboutTables(c *tablestore.TableStoreClient) {
 
 func ptrTo[T any](v T) *T { return &v }
 
-// createWithEverything is a CreateTable with what the SDK cannot express: an auto-increment column and partitions.
+// createWithEverything returns a CreateTable with what the SDK cannot express: an auto-increment column and partitions.
 func createWithEverything() []byte {
 	meta := nested(nil, 1, []byte("u"))
 	meta = nested(meta, 2, varint(nested(nil, 1, []byte("pk1")), 2, 2))
@@ -151,7 +151,7 @@ func bulkRequests() (imports, exports [][]byte) {
 		[][]byte{export, varint(slices.Clip(export), 6, 0)}
 }
 
-// fuzzed is a server that is made again after losing its table, or after many requests.
+// fuzzed is a server that is replaced after it has lost its table, or after many requests.
 type fuzzed struct {
 	*Server
 	filled   bool
@@ -189,15 +189,15 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// How the fuzzed body is sent.
+// Flags that say how the fuzzed body is sent.
 const (
 	toEmpty     = 1 << iota // to a server without tables
-	deflated                // compressed as it should be
-	asDeflated              // declared to be compressed, which it rarely is
-	answerSmall             // a compressed answer is asked for
+	deflated                // correctly compressed
+	asDeflated              // declared to be compressed, though it rarely is
+	answerSmall             // with a request for a compressed answer
 )
 
-// FuzzHandler sends any body to any operation, authenticated and signed, on an empty store and on one with rows.
+// FuzzHandler sends any body to any operation, correctly signed, on an empty store and on one with rows.
 func FuzzHandler(f *testing.F) {
 	bodies := sdkRequests(f)
 	ops := slices.Sorted(maps.Keys(operations))
@@ -242,7 +242,7 @@ func FuzzHandler(f *testing.F) {
 	})
 }
 
-// checkAnswer fails the test unless every SDK can read a.
+// checkAnswer fails the test unless every SDK can decode a.
 func checkAnswer(t *testing.T, op string, a *answer) {
 	conformance.True(t, a.status < http.StatusInternalServerError, "%s: %d %q", op, a.status, a.body)
 	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+
@@ -263,7 +263,7 @@ func checkAnswer(t *testing.T, op string, a *answer) {
 
 func FuzzConnection(f *testing.F) {
 	var out syncBuffer
-	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC) // or the corpus would be out of date in a quarter of an hour
+	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC) // or the corpus would expire after a quarter of an hour
 	s := open(f, Options{Now: func() time.Time { return at }, Log: log.New(&out, "", 0)})
 	addr := onPort(f, s, Limits{})
 	list := onWire(f, s, "ListTable", nil)
@@ -282,15 +282,15 @@ func FuzzConnection(f *testing.F) {
 		c := conformance.Try(net.Dial("tcp", addr)).Must(t)
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
-		c.(*net.TCPConn).SetLinger(0) // thousands of connections would leave no ports
-		c.Write(text)                 // the server may have closed before its end
+		c.(*net.TCPConn).SetLinger(0) // thousands of connections would use up all ports
+		c.Write(text)                 // the server may close before the end
 		c.(*net.TCPConn).CloseWrite()
 		back, err := io.ReadAll(c)
 		e, ok := err.(net.Error)
 		conformance.MustTrue(t, !ok || !e.Timeout(), "neither an answer nor an end: %q", back)
 		conformance.True(t, len(back) == 0 || bytes.HasPrefix(back, []byte("HTTP/1.")), "not HTTP: %q", back)
 		conformance.True(t, !strings.Contains(out.String(), "panic"), "%s", out.String())
-		s.SetFaults(nil) // the admin API may have set some
+		s.SetFaults(nil) // the admin API may have set faults
 		a := raw(s, "ListTable", nil, nil)
 		conformance.True(t, a.status == http.StatusOK, "afterwards: %d %q", a.status, a.body)
 	})

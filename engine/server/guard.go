@@ -16,10 +16,10 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// What a client may use before it has authenticated: a connection and its headers. Signatures cover headers, among them
-// the body's MD5, so they are checked before the body is read; bodies in flight share one memory budget.
+// Before it is authenticated, a client may use only a connection and its headers. Signatures cover headers, including
+// the body's MD5, so they are checked before the body is read. All bodies in flight share a memory budget.
 
-// bodyBudget limits the bytes of bodies in memory.
+// bodyBudget limits the bytes of all bodies in memory.
 type bodyBudget struct {
 	free *semaphore.Weighted
 	all  int64
@@ -30,7 +30,7 @@ func newBodyBudget(bytes int64, wait time.Duration) *bodyBudget {
 	return &bodyBudget{free: semaphore.NewWeighted(bytes), all: bytes, wait: wait}
 }
 
-// bodyShare is one request's share of it. Nil has no bounds: the request does not come over a port.
+// bodyShare is a request's share of a bodyBudget. Nil is unlimited, for requests that do not use a port.
 type bodyShare struct {
 	of   *bodyBudget
 	held int64
@@ -38,7 +38,7 @@ type bodyShare struct {
 
 var errNoRoom = errors.New("too many bodies are in memory")
 
-// take waits a limited time for room for n more bytes.
+// take reserves n more bytes, after a wait of limited time.
 func (s *bodyShare) take(ctx context.Context, n int64) error {
 	if s == nil || s.of == nil {
 		return nil
@@ -59,7 +59,7 @@ func (s *bodyShare) release() {
 	}
 }
 
-// firstMemory is the memory for a body before it comes: little of its length, or the maximum, and room for inflating.
+// firstMemory returns the memory to reserve for a body before it is read, with room to inflate it.
 func firstMemory(r *http.Request) int64 {
 	n := min(r.ContentLength, firstBytes)
 	if n < 0 {
@@ -71,7 +71,7 @@ func firstMemory(r *http.Request) int64 {
 	return n
 }
 
-// judge refuses a request by its headers, or returns nil.
+// judge returns a refusal if the headers of a request require one, or nil.
 func (s *Server) judge(r *http.Request, q *request) *answer {
 	if err := s.strangeHost(r.Host); err != nil && !isAdmin(q.path) {
 		return s.finish(q, s.identify(q.header), nil, wire.Failf(wire.CodeAuthFailed, "%s", err.Error()))
@@ -88,7 +88,7 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 		return nil
 	}
 	if q.tooLong || q.method != http.MethodPost {
-		return nil // refused for that
+		return nil // refused later, for this reason
 	}
 	if secret, err := s.authenticateHeaders(q.path, q.header); err != nil {
 		return s.finish(q, secret, nil, err)
@@ -97,8 +97,8 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	return nil
 }
 
-// strangeHost refuses foreign host names while the access key is public: a web page whose name an attacker points to
-// this machine could use the server through the browser, which sends the page's name.
+// strangeHost refuses unknown host names while the access key is public. Otherwise a web page whose name an attacker
+// points to this machine could use the server through the browser, which sends that name (DNS rebinding).
 func (s *Server) strangeHost(host string) error {
 	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
 		return nil
@@ -106,7 +106,7 @@ func (s *Server) strangeHost(host string) error {
 	return &adminError{http.StatusForbidden, "the Host of the request is not an address, localhost or the listener's name"}
 }
 
-// knownHost reports whether a Host header is an address, this machine's own name for itself, or one of the names.
+// knownHost reports whether a Host header is an IP address, localhost, or one of the names.
 func knownHost(host string, names []string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -118,7 +118,7 @@ func knownHost(host string, names []string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host)
 }
 
-// mayAdminister reports whether a client may drive the simulation. A server with its own secret asks for it.
+// mayAdminister returns an error if a client may not use the admin API. A server with its own secret requires it.
 func (s *Server) mayAdminister(r *http.Request) error {
 	if err := fromHere(r.Header); err != nil {
 		return err

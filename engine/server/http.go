@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// ServeHTTP answers one request of a network connection.
+// ServeHTTP answers a request on a network connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := head(r)
 	if a := s.judge(r, q); a != nil {
@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limits, _ := r.Context().Value(limitsKey{}).(*serving)
 	share := &bodyShare{}
-	if limits != nil { // else another server runs the handler
+	if limits != nil { // otherwise another HTTP server calls the handler
 		share.of = limits.bodies
 	}
 	defer share.release()
@@ -37,7 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	if isAdmin(q.path) { // it may go through a whole table
+	if isAdmin(q.path) { // it may scan a whole table
 		control.SetWriteDeadline(time.Time{})
 	}
 	a := s.serve(r.Context(), q)
@@ -63,11 +63,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// resetConnection ends a connection like a failing network: data in flight is discarded.
+// resetConnection resets a connection like a failing network: data in flight is lost.
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {
-		return // no connection to reset: the caller cuts it
+		return // there is no TCP connection to reset; the caller cuts it
 	}
 	under := conn
 	if secure, ok := under.(*tls.Conn); ok {
@@ -82,7 +82,7 @@ func resetConnection(control *http.ResponseController) {
 	conn.Close()
 }
 
-// head writes the answer's status and headers, unchanged: protocol headers are in lower case, as PHP's SDK needs.
+// head writes the answer's status and headers. Protocol headers remain in lower case, as the SDK for PHP requires.
 func (a *answer) head(w http.ResponseWriter) {
 	for k, v := range a.header {
 		if strings.HasPrefix(k, "X-Ots-") {
@@ -98,7 +98,7 @@ func (a *answer) write(w http.ResponseWriter) {
 	w.Write(a.body) // a disconnected client needs no answer
 }
 
-// refuseUnread answers a request without a complete body: too slow, or in invalid chunks, not a closed connection.
+// refuseUnread answers a request whose body is too slow or in invalid chunks, if the connection is still open.
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
@@ -109,14 +109,14 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		panic(http.ErrAbortHandler)
 	}
-	w.Header().Set("Connection", "close") // the next request's beginning is unknown
+	w.Header().Set("Connection", "close") // the start of the next request is unknown
 	s.finish(r, s.identify(r.header), nil, refusal).write(w)
 }
 
 const (
-	// firstBytes is the memory for a body that is only announced, lest clients who send nothing take everything.
+	// firstBytes is the memory reserved for an announced body, so that clients that send nothing cannot use it all up.
 	firstBytes = 256 << 10
-	// drainedBytes is the part of an oversized body still read, so that its client reads the answer, not a write error.
+	// drainedBytes is how much of an oversized body is read, so that the client gets the answer and not a write error.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 
@@ -134,14 +134,14 @@ func head(r *http.Request) *request {
 	return q
 }
 
-// drain reads and discards an unwanted body up to a limit, so that its client reads the answer.
+// drain reads and discards an unwanted body, up to a limit, so that the client gets the answer.
 func drain(r *http.Request) {
-	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for a 100 Continue
-		io.CopyN(io.Discard, r.Body, drainedBytes) // if something goes wrong here, the answer is the same
+	if r.Body != nil && r.Header.Get("Expect") == "" { // otherwise the client waits for 100 Continue
+		io.CopyN(io.Discard, r.Body, drainedBytes) // errors do not change the answer
 	}
 }
 
-// read reads the body, within its limit and its share of the memory for bodies.
+// read reads the body, within its limit and its share of memory.
 func (q *request) read(r *http.Request, share *bodyShare) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -155,7 +155,7 @@ func (q *request) read(r *http.Request, share *bodyShare) error {
 		if err := share.take(r.Context(), firstMemory(r)); err != nil {
 			return err
 		}
-		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // else ReadFrom doubles it to find the end
+		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // otherwise ReadFrom doubles it to find the end
 		if n > firstBytes {
 			if _, err := io.CopyN(&buf, body, firstBytes); err != nil {
 				return shortBody(err)
@@ -178,7 +178,7 @@ func (q *request) read(r *http.Request, share *bodyShare) error {
 	return nil
 }
 
-// shortBody is io.EOF for an incomplete body.
+// shortBody returns io.ErrUnexpectedEOF for io.EOF, which means that a body is incomplete.
 func shortBody(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -186,10 +186,10 @@ func shortBody(err error) error {
 	return err
 }
 
-// Transport carries requests to the server without a port, in the caller's goroutine.
+// Transport returns a transport that passes requests to the server without a port, in the caller's goroutine.
 func (s *Server) Transport() http.RoundTripper { return &transport{server: s} }
 
-// SameMemory is Transport for a client that trusts this process's memory: neither bodies nor answers have an MD5.
+// SameMemory is Transport for a client that trusts this process's memory: requests and answers have no MD5.
 func (s *Server) SameMemory() http.RoundTripper { return &transport{server: s, same: true} }
 
 type transport struct {
@@ -199,7 +199,7 @@ type transport struct {
 
 func (t *transport) SameMemory() bool { return t.same }
 
-// RoundTrip serves r. A cancelled context is honoured before and after, not during, because the body is borrowed then.
+// RoundTrip serves r. It heeds the context only before and after, because it borrows the body in between.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer func() {
 		if r.Body != nil {
@@ -236,7 +236,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is the body of an answer without a port. Close returns a page's memory, which must not be read afterwards.
+// body is the body of an answer that does not use a port. Close releases the memory of a page.
 type body struct {
 	mu     sync.Mutex
 	reader *bytes.Reader
@@ -257,7 +257,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// errCut is a client's error if the connection is cut before the answer.
+// errCut is the client's error if the connection is cut before the answer.
 var errCut = &net.OpError{Op: "read", Net: "tcp", Err: io.ErrUnexpectedEOF}
 
 type failingReader struct{ reset bool }
@@ -269,8 +269,8 @@ func (r failingReader) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// borrowRequest reads the request's body, without a copy if it is in memory: net/http sets GetBody only for readers
-// over a byte slice, and those hand the whole slice to WriteTo at once.
+// borrowRequest reads the request's body, without a copy if it is in memory. net/http sets GetBody only for readers of
+// a byte slice or string, whose WriteTo writes all at once.
 func borrowRequest(r *http.Request) (*request, error) {
 	if wt, ok := r.Body.(io.WriterTo); ok && r.GetBody != nil && r.ContentLength > 0 &&
 		r.ContentLength <= wire.MaxBodyBytes {
@@ -287,7 +287,7 @@ func borrowRequest(r *http.Request) (*request, error) {
 	return q, q.read(r, nil)
 }
 
-// borrower keeps the first slice it is given, and copies if there are more.
+// borrower keeps the first slice written to it, and copies only if there are more.
 type borrower struct {
 	view   []byte
 	writes int

@@ -10,20 +10,20 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// instancesDir is the folder in a store that holds a store for each further instance.
+// instancesDir is the folder in a store with a store for every further instance.
 const instancesDir = "instances"
 
-// maxInstances limits the instances that AnyCredentials makes: each has its own store.
+// maxInstances limits the instances that AnyCredentials creates, because each has its own store.
 const maxInstances = 64
 
-// instances are the servers of an account's further instances, with own tables, but the first one's faults and clock.
+// instances holds the servers of an account's further instances, with their own tables but the same faults and clock.
 type instances struct {
 	mu  sync.Mutex
 	dir string
 	of  map[string]*Server
 }
 
-// instanceOf returns the server of the instance that a request names; nil if there is none, or it cannot be opened.
+// instanceOf returns the server of the instance that a request names, nil if there is none or it cannot be opened.
 func (s *Server) instanceOf(h http.Header) *Server {
 	name := h.Get(wire.HeaderInstance)
 	if name == s.o.Instance || s.o.AnyCredentials && !validInstance(name) {
@@ -46,7 +46,7 @@ func (s *Server) instanceOf(h http.Header) *Server {
 	return of
 }
 
-// openInstance opens the store of a further instance; s.instances.mu is held, or the server is not in use yet.
+// openInstance opens the store of a further instance. The caller holds s.instances.mu, or has not yet published s.
 func (s *Server) openInstance(name string) (*Server, error) {
 	o := s.o
 	o.Instance, o.More, o.AnyCredentials = name, nil, false

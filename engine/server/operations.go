@@ -8,15 +8,15 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// operation is one path of the protocol. It decodes a body; nothing is read or applied before the call runs.
+// operation decodes the body of a request to one path of the protocol. Nothing is read or applied until the call runs.
 type operation func(s *Server, body []byte) (call, *wire.Error)
 
 // call is a decoded request. It may hold views into the body.
 type call interface {
 	rows() int
-	refuse(code func(row int) string) // before run: rows not to be applied
-	visit(*visit)                     // names the rows or keys it touches, for the simulation
-	settle(row int, err *wire.Error)  // before run: the simulation's refusal of a row
+	refuse(code func(row int) string) // before run: names rows that must not be applied
+	visit(*visit)                     // reports its rows or keys to the simulation
+	settle(row int, err *wire.Error)  // before run: sets the simulation's refusal of a row
 	run(context.Context) ([]byte, *wire.Error)
 	release()
 }
@@ -53,7 +53,7 @@ func init() {
 	}
 }
 
-// unimplemented are the service's operations that the engine refuses by name; others do not exist.
+// unimplemented lists the service's operations that the engine refuses by name. Other operations do not exist.
 var unimplemented = []string{
 	"DescribeStream", "GetShardIterator", "GetStreamRecord",
 	"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
@@ -69,7 +69,7 @@ var unimplemented = []string{
 	"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 }
 
-// instead names the replacement of a refused operation; empty means none.
+// instead says what to use in place of a refused operation, or returns "".
 func instead(operation string) string {
 	switch {
 	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan",
@@ -86,7 +86,7 @@ func instead(operation string) string {
 	return ""
 }
 
-// simple is an operation without rows.
+// simple makes an operation without rows.
 func simple[R any](
 	decode func([]byte) (R, *wire.Error), run func(*Server, context.Context, R) ([]byte, *wire.Error),
 ) operation {
@@ -101,18 +101,18 @@ func simple[R any](
 	}
 }
 
-// nothing decodes the empty ListTable.
+// nothing decodes the empty body of ListTable.
 func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
 // plain is a call that writes no rows.
 type plain struct {
-	n    int // rows, if it names each
+	n    int // number of rows, if it names each of them
 	f    func(context.Context) ([]byte, *wire.Error)
-	unit bool                           // it takes a write capacity unit
-	keys func(*visit)                   // of the rows read; nil means none
-	lost func(key int, err *wire.Error) // nil: the request fails as a whole
+	unit bool                           // it costs a write capacity unit
+	keys func(*visit)                   // reports the keys of rows read; may be nil
+	lost func(key int, err *wire.Error) // sets the error of a key; if nil, the request fails as a whole
 	err  *wire.Error
-	page *store.Page // that owns the answer's memory until an answer takes it; may be nil
+	page *store.Page // owner of the answer's memory until an answer takes it; may be nil
 }
 
 func (p *plain) rows() int               { return p.n }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A server that tests share is reset in between, and its clock is moved where they would wait.
+// Tests that share a server reset it in between, and move its clock instead of waiting.
 
-// Now is the clock of the data: timestamps, time to live, deviation. Requests are judged by the real clock.
+// Now returns the time for data: timestamps, time to live, deviation. Dates of requests are checked by the real clock.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
 
-// maxAhead limits how far the clock may be moved; timestamps reach far beyond it.
+// maxAhead limits how far the clock may be moved. Timestamps reach far beyond it.
 const maxAhead = 100 * 366 * 24 * time.Hour
 
-// Advance advances the clock of the data, for this process; only Reset sets it back.
+// Advance advances the clock for data, in this process only. Only Reset sets it back.
 func (s *Server) Advance(d time.Duration) error {
 	for {
 		ahead := s.ahead.Load()
@@ -27,7 +27,7 @@ func (s *Server) Advance(d time.Duration) error {
 	}
 }
 
-// Reset deletes all tables and resets simulation, faults, counts and clock. Requests in progress may still find tables.
+// Reset deletes all tables, and resets simulation, faults, counts and clock. Requests in progress may still see tables.
 func (s *Server) Reset(ctx context.Context) error {
 	s.SetFaults(nil)
 	for _, name := range s.store.Tables() {
@@ -52,7 +52,7 @@ func (s *Server) Reset(ctx context.Context) error {
 	return s.further(func(of *Server) error { return of.Reset(ctx) })
 }
 
-// forgetDefaults stops the simulation of future tables.
+// forgetDefaults ends the simulation of future tables.
 func (m *Simulator) forgetDefaults() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *Simulator) forgetDefaults() error {
 }
 
 type resetJSON struct {
-	Tables int `json:"tables"` // that were deleted
+	Tables int `json:"tables"` // number of deleted tables
 }
 
 func (s *Server) adminReset(ctx context.Context, _ string, body []byte) (any, error) {
@@ -76,8 +76,8 @@ func (s *Server) adminReset(ctx context.Context, _ string, body []byte) (any, er
 }
 
 type clockJSON struct {
-	Now     time.Time `json:"now"`      // of the data
-	AheadMS int64     `json:"ahead_ms"` // of the real clock
+	Now     time.Time `json:"now"`      // time for data
+	AheadMS int64     `json:"ahead_ms"` // how far it is ahead of the real clock
 }
 
 func (s *Server) adminClock(context.Context, string, []byte) (any, error) {

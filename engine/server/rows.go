@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// answerOf is how the rows of a write are answered.
+// answerOf says in which form a write is answered.
 type answerOf uint8
 
 const (
@@ -19,13 +19,13 @@ const (
 	ofBulk                  // BulkImport
 )
 
-// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: its memory may be half a megabyte.
+// write is a PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled, as it may take half a megabyte.
 type write struct {
 	server   *Server
 	answer   answerOf
 	request  wire.WriteRequest
 	tables   []store.TableWrite
-	filters  []*filter.Filter // the rows' column conditions; empty without any
+	filters  []*filter.Filter // the rows' column conditions; empty if no row has one
 	outcomes []wire.Outcome
 	answers  []wire.TableOutcomes
 }
@@ -53,7 +53,7 @@ func writeOf(answer answerOf, decode func(*wire.WriteRequest, []byte) *wire.Erro
 	}
 }
 
-// decodeConditions decodes the rows' column conditions. Most requests have none, and keep none.
+// decodeConditions decodes the rows' column conditions. It leaves filters empty for the usual request without any.
 func (w *write) decodeConditions() (err *wire.Error) {
 	row := 0
 	for i := range w.request.Tables {
@@ -98,7 +98,7 @@ func (w *write) visit(v *visit) {
 	}
 }
 
-// units is the instance capacity that the rows need.
+// units returns the instance capacity that the rows need.
 func (w *write) units() (sum float64) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
@@ -160,7 +160,7 @@ func (w *write) release() {
 	writes.Put(w)
 }
 
-// selected returns the filter of a selection, nil if it has none, and checks the rest of it.
+// selected checks a selection and returns its filter, nil if it has none.
 func selected(sel *wire.Selection, when string) (*filter.Filter, *wire.Error) {
 	f, err := filter.Decode(sel.Filter)
 	if err == nil {
@@ -205,7 +205,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			return nil, err
 		}
 	}
-	var lost map[int]*wire.Error // of keys, counted over all tables
+	var lost map[int]*wire.Error // by key, counted over all tables
 	return &plain{n: rows, keys: func(v *visit) {
 		for i := range tables {
 			v.open(tables[i].Name)
@@ -229,7 +229,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 				if len(key) > wire.MaxKeyColumns && (t == nil || !t.IsIndex()) {
 					return nil, wire.TooManyKeyColumns()
 				}
-				if filters[i] != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+				if filters[i] != nil && ctx.Err() != nil { // matching a regular expression may take long
 					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")
 				}
 				if err := lost[n]; err != nil {
@@ -246,7 +246,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 	}}, nil
 }
 
-// rangeOf is GetRange or BulkExport.
+// rangeOf makes the operation GetRange or BulkExport.
 func rangeOf(decode func([]byte) (*wire.GetRange, *wire.Error)) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		r, err := decode(body)

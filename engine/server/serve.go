@@ -18,32 +18,32 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// request is a request from either way in. Its body is borrowed until serve returns.
+// request is a request over a port or in process. Its body is borrowed until serve returns.
 type request struct {
 	method string
 	path   string
 	header http.Header
 	body   []byte
 
-	tooLong    bool // body is incomplete: there was more than allowed
+	tooLong    bool // body is incomplete, because it exceeds the limit
 	sameMemory bool // see Server.SameMemory
 }
 
 func (r *request) operation() string { return strings.TrimPrefix(r.path, "/") }
 
-// answer is the response; cut means that the connection is cut instead, or after half of the body.
+// answer is the response. cut means that the connection is cut instead, or after half of the body.
 type answer struct {
 	status   int
 	header   http.Header
 	body     []byte
 	cut      bool
 	truncate bool
-	reset    bool // with truncate: the connection is not closed but reset
+	reset    bool // with truncate: the connection is reset, not closed
 
-	page *store.Page // that owns body's memory, returned after sending; may be nil
+	page *store.Page // owner of body's memory, released after sending; may be nil
 }
 
-// serve is the one path of every request. A panic is a bug of the engine: it is logged and answered.
+// serve handles every request. A panic, which is a bug of the engine, is logged and answered.
 func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if of := s.instanceOf(r.header); of != nil && of != s && !isAdmin(r.path) {
 		return of.serve(ctx, r)
@@ -78,7 +78,7 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	return s.injectFault(ctx, r, secret, op, c, body)
 }
 
-// admit refuses requests that are not authenticated or name no operation.
+// admit refuses requests that are not authenticated or whose operation is unknown.
 func (s *Server) admit(r *request) (secret string, op operation, err *wire.Error) {
 	if r.method != http.MethodPost {
 		return s.identify(r.header), nil, wire.Fail(wire.CodeMethodNotAllowed)
@@ -146,7 +146,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	if f.Action == faults.PageAfter {
 		return page(f.Code)
 	}
-	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // a checksum finds it
+	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // a checksum reveals it
 	a := s.finish(r, secret, out, err)
 	if p, ok := c.(*plain); ok {
 		a.page, p.page = p.page, nil
@@ -161,7 +161,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	return a
 }
 
-// page is a proxy's answer, with the HTTP status that the text names.
+// page returns a proxy's answer with the HTTP status in code.
 func page(code string) *answer {
 	status, err := strconv.Atoi(code)
 	if err != nil {
@@ -172,7 +172,7 @@ func page(code string) *answer {
 	return &answer{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(body)}
 }
 
-// later decodes a copy of the body, because the caller's may be reused by then.
+// later applies a request late. It decodes a copy of the body, because the caller may reuse the body by then.
 func (s *Server) later(name string, op operation, plan *faults.Plan, f faults.Fault, body []byte) {
 	body = bytes.Clone(body)
 	s.applyLate(plan, f.Delay, func(ctx context.Context) {
@@ -188,7 +188,7 @@ func (s *Server) later(name string, op operation, plan *faults.Plan, f faults.Fa
 	})
 }
 
-// finish makes the answer for a body or an error, and signs it if possible.
+// finish makes the answer for a body or an error, and signs it if the secret is known.
 func (s *Server) finish(r *request, secret string, body []byte, err *wire.Error) *answer {
 	a := &answer{status: http.StatusOK, body: body, header: make(http.Header, 8)}
 	if err != nil {
@@ -217,12 +217,12 @@ func (s *Server) finish(r *request, secret string, body []byte, err *wire.Error)
 func deflate(b []byte) []byte {
 	var out bytes.Buffer
 	w := zlib.NewWriter(&out)
-	w.Write(b) // into memory: it cannot fail
+	w.Write(b) // writing to memory cannot fail
 	w.Close()
 	return out.Bytes()
 }
 
-// inflate returns the body as the client wrote it. Its declared raw size must be right and within the limit.
+// inflate returns the decompressed body. Its declared size must be right and within the limit.
 func inflate(r *request) ([]byte, *wire.Error) {
 	switch typ := r.header.Get(wire.HeaderRequestCompress); typ {
 	case "":

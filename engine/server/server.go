@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/engine/store"
 )
 
-// The defaults of a server and its clients. They are not a secret: they guard a local store.
+// The defaults of a server and its clients. They are not secret, and only guard a local store.
 const (
 	DefaultInstance        = "tsimport"
 	DefaultAccessKeyID     = "tsimport-local"
@@ -28,40 +28,40 @@ const (
 const DefaultThroughputInterval = 2 * time.Minute
 
 type Options struct {
-	Instance, AccessKeyID, AccessKeySecret string // zero means the defaults above
+	Instance, AccessKeyID, AccessKeySecret string // "" means the defaults above
 
 	More []string // further instances of the account, each with its own tables
 
-	// Hosts are lower-case names, besides addresses and localhost, by which clients may call while the secret is built-in.
+	// Hosts are further host names, in lower case, that clients may use while the secret is the built-in one.
 	Hosts []string
 
-	// AnyCredentials accepts any access key, secret and instance, each with its own tables.
+	// AnyCredentials accepts any access key, secret and instance. Each instance has its own tables.
 	AnyCredentials bool
-	// IgnoreStreams accepts tables with a stream and describes them with it. Requests that read streams are refused.
+	// IgnoreStreams accepts tables with a stream and describes the stream, but refuses requests that read it.
 	IgnoreStreams bool
 	// NoAdmin hides the paths under /_engine/ from network clients.
 	NoAdmin bool
 
-	NoSync   bool             // acknowledged writes are not synced
-	ReadOnly bool             // open for reading only; writes are refused
-	InMemory bool             // nothing touches the disk, the directory is ignored
-	FS       vfs.FS           // nil means the operating system's; in tests its power can fail
-	Now      func() time.Time // zero is time.Now; see Advance for the clock of the data
+	NoSync   bool             // does not sync acknowledged writes
+	ReadOnly bool             // opens the store for reading only, and refuses writes
+	InMemory bool             // keeps the store in memory, and ignores the directory
+	FS       vfs.FS           // nil means the operating system's; tests can simulate a power failure
+	Now      func() time.Time // nil means time.Now; see Advance for the clock for data
 	Faults   *faults.Plan     // nil means none
 	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
-	// The minimum time between changes of a table's reserved throughput; 0 means DefaultThroughputInterval, less none.
+	// Minimum time between changes of a table's reserved throughput; 0 means DefaultThroughputInterval, below 0 none.
 	ThroughputInterval time.Duration
-	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
-	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
+	MaxTables          int // quota of tables; 0 means none; the service's is 64
+	TableOps           int // limit of table operations in any second; 0 means none; the service's is 10
 
-	// write capacity units a second of all tables; more is refused with OTSFlowControl; 0 is unlimited
+	// write capacity units per second for all tables; more is refused with OTSFlowControl; 0 means no limit
 	InstanceUnits float64
 
-	Simulation *Simulation // of every table; nil means none. Sim changes it later
+	Simulation *Simulation // of all tables; nil means none. Sim can change it later
 }
 
-// Server is one open store and the account that may use it. It is safe for concurrent use.
+// Server is an open store and the account that may use it. It is safe for concurrent use.
 type Server struct {
 	store *store.Store
 	o     Options
@@ -70,19 +70,19 @@ type Server struct {
 
 	instances instances
 
-	lastPlan atomic.Pointer[faults.Plan] // kept for its counts after it has ended
+	lastPlan atomic.Pointer[faults.Plan] // the last plan, for its counts after it has ended
 	ids      requestIDs
 	verify   keyCache
 	tableOps opsLimit
-	instance *sim.Instance // nil is without limit
-	ahead    atomic.Int64  // nanoseconds that the clock of the data is ahead of o.Now
+	instance *sim.Instance // nil means no limit
+	ahead    atomic.Int64  // nanoseconds that the clock for data is ahead of o.Now
 
-	mu      sync.Mutex     // of closing, and of admitting requests until then
+	mu      sync.Mutex     // guards closing and the admission of requests
 	serving sync.WaitGroup // requests and late applications
 	closing chan struct{}  // closed by Close
 }
 
-// IsStore reports whether a folder holds a store.
+// IsStore reports whether a folder contains a store.
 func IsStore(dir string) bool { return store.IsStore(dir) }
 
 // Open opens the store in dir, and creates it if missing (unless ReadOnly).
@@ -113,7 +113,7 @@ func Open(dir string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// newServer returns a server without its store.
+// newServer returns a server without a store.
 func newServer(o Options) *Server {
 	o.Instance = cmp.Or(o.Instance, DefaultInstance)
 	o.AccessKeyID = cmp.Or(o.AccessKeyID, DefaultAccessKeyID)
@@ -154,10 +154,10 @@ func (s *Server) DropTable(ctx context.Context, name string) error {
 	return nil
 }
 
-// Faults is the current plan of faults, nil for none.
+// Faults returns the current plan of faults, nil for none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
-// begin admits a request, until Close.
+// begin admits a request; it returns false after Close.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Server) begin() bool {
 	}
 }
 
-// Close refuses new requests, waits for others, applies late ones at once, and closes the store. It may be repeated.
+// Close refuses new requests, waits for running ones, applies late ones and closes the store. It may be repeated.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	select {
@@ -186,7 +186,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.further((*Server).Close), s.store.Close())
 }
 
-// applyLate runs apply after the delay, or at once if the server closes, unless the plan's time is over.
+// applyLate calls apply after the delay, or at once if the server closes, unless the plan's Within has passed.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	began := time.Now()
 	end := plan.Begin(began)
@@ -204,7 +204,7 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 	})
 }
 
-// Sync returns when every acknowledged write survives a crash.
+// Sync waits until all acknowledged writes survive a crash.
 func (s *Server) Sync() error {
 	if !s.begin() {
 		return errors.New("the server is closed")

@@ -38,7 +38,7 @@ func TestDataClockAdvances(t *testing.T) {
 		status := admin(t, s, http.MethodPost, "/_engine/clock", bad, &got)
 		conformance.True(t, status == http.StatusBadRequest, "%s: %d %v", bad, status, got)
 	}
-	// A cell of today is now in the past, beyond the deviation of a day.
+	// A cell with today's timestamp is now older than the deviation of a day allows.
 	c := inProcess(s)
 	createTable(t, c, "t", 1)
 	old := put("t", key("a", 1))
@@ -115,7 +115,7 @@ func TestInstancesKeepSeparateTablesAcrossRestart(t *testing.T) {
 	}
 }
 
-func TestAnInstanceRefusesWholeRequests(t *testing.T) {
+func TestInstanceLimitRefusesWholeRequests(t *testing.T) {
 	at := &clock{time.Now()}
 	for _, simulated := range []bool{false, true} {
 		s, c := withTable(t, Options{InstanceUnits: 100, Now: at.now})
@@ -126,7 +126,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		var ots *tablestore.OtsError
 		conformance.MustTrue(t, errors.As(err, &ots) && ots.HttpStatusCode == 429 && ots.Code == "OTSFlowControl" &&
 			ots.Message == "The requests have been throttled.", "simulated %v: %v", simulated, err)
-		at.at = at.at.Add(time.Second) // a tenth of which is saved up
+		at.at = at.at.Add(time.Second) // a tenth of its units is saved
 		got := writeRows(t, c, rowsOf("a", "b", "c", "d"))
 		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }), "%v: %v", simulated, got)
 		var stats struct{ Instance sim.InstanceCount }
@@ -190,7 +190,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-func TestAPanicIsAnsweredAndLoggedAndTheServerContinues(t *testing.T) {
+func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	var out syncBuffer
 	s := open(t, Options{Log: log.New(&out, "", 0)})
 	op := panics(t)
@@ -203,7 +203,7 @@ func TestAPanicIsAnsweredAndLoggedAndTheServerContinues(t *testing.T) {
 	conformance.True(t, a.status == 200, "afterwards: %d %q", a.status, a.body)
 }
 
-func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
+func TestPanicOfLateRequestIsLogged(t *testing.T) {
 	var out syncBuffer
 	s := open(t, Options{Log: log.New(&out, "", 0)})
 	decoded := 0
@@ -220,7 +220,7 @@ func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
 	})
 	a := raw(s, "Late", nil, nil)
 	conformance.True(t, a.cut, "%d %q", a.status, a.body)
-	if err := s.Close(); err != nil { // applies it at once
+	if err := s.Close(); err != nil { // applies the late request at once
 		t.Error(err)
 	}
 	got := out.String()
@@ -242,7 +242,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// inGate serves s until stop is called, with a request already in the gate.
+// inGate serves s until stop is called. When it returns, a request is already waiting in the gate.
 func inGate(t *testing.T, s *Server, limits Limits) (g *gate, c net.Conn, stop func(), ended chan error) {
 	t.Helper()
 	g = newGate(t)
@@ -256,10 +256,10 @@ func inGate(t *testing.T, s *Server, limits Limits) (g *gate, c net.Conn, stop f
 	return g, c, stop, ended
 }
 
-func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
+func TestStopLetsRequestsFinish(t *testing.T) {
 	g, c, stop, ended := inGate(t, open(t, Options{}), Limits{})
 	stop()
-	for { // a port that refuses is a server that has begun to stop
+	for { // when the port refuses, the server has begun to stop
 		probe, err := net.Dial("tcp", c.RemoteAddr().String())
 		if err != nil {
 			break
@@ -278,10 +278,10 @@ func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
 	must(t, <-ended)
 }
 
-func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
+func TestStopIsLimitedByGrace(t *testing.T) {
 	var out syncBuffer
 	g, c, stop, ended := inGate(t, open(t, Options{Log: log.New(&out, "", 0)}), Limits{Grace: time.Millisecond})
-	defer close(g.open) // or the store would never close
+	defer close(g.open) // so that the store can close
 	stop()
 	must(t, <-ended)
 	text, _ := io.ReadAll(c)
@@ -289,7 +289,7 @@ func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
 	conformance.Contains(t, out.String(), "still in flight", "log")
 }
 
-func TestAListenerThatFailsEndsTheServer(t *testing.T) {
+func TestFailedListenerEndsServer(t *testing.T) {
 	s := open(t, Options{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -298,7 +298,7 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "serve on 127.0.0.1:"), "%v", err)
 }
 
-// must ends the test if there is an error of Go or of the service.
+// must ends the test if err is not the zero value of its type.
 func must[E comparable](t testing.TB, err E) {
 	t.Helper()
 	var none E
@@ -372,7 +372,7 @@ func key(a string, b int64) *tablestore.PrimaryKey {
 	return k
 }
 
-// put is a PutRow change with columns named and valued in turn.
+// put returns a PutRow change of alternating column names and values.
 func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.PutRowChange {
 	c := &tablestore.PutRowChange{TableName: table, PrimaryKey: k}
 	for i := 0; i < len(columns); i += 2 {
@@ -382,7 +382,7 @@ func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.Put
 	return c
 }
 
-// code is the error's OTS code, "" for none, or the text of an error that is not the service's.
+// code returns the service's error code, "" for no error, or the text of another error.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -403,7 +403,7 @@ func headers(s *Server, body []byte) http.Header {
 	return h
 }
 
-// raw posts a signed request with the test's body and decodes nothing.
+// raw sends a signed request with this body, and returns the answer without decoding it.
 func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	h := headers(s, body)
 	if change != nil {
@@ -430,7 +430,7 @@ func signed(s *Server, op string, body []byte) *http.Request {
 	return r
 }
 
-// nested and varint append fields of a protobuf message: the SDK cannot send all that the server reads.
+// nested and varint append fields of a protobuf message, because the SDK cannot send all that the server decodes.
 func nested(dst []byte, id protowire.Number, b []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
 }

@@ -16,25 +16,25 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Simulation configures the simulation of a table, with a sample of the type of its partition key.
+// Simulation configures the simulation of a table. Its sample has the type of the partition key.
 type Simulation struct {
 	sim.Config
-	SampleLines []string // partition-key values as text (of a binary: its bytes); not empty, they take Sample's place
-	// Choices are answers that the real service's documentation leaves open, for all tables, not for one.
+	SampleLines []string // partition-key values as text (binary: as bytes); replace Sample unless empty
+	// Choices are answers that the service's documentation leaves open. They apply to all tables.
 	Choices Choices
 }
 
 // Choices are answers that the service's documentation leaves open; see store.Choices.
 type Choices = store.Choices
 
-// Simulator simulates a server's tables; it is off at first. It is safe for concurrent use.
+// Simulator simulates a server's tables. Initially it is off. It is safe for concurrent use.
 type Simulator struct {
 	server *Server
 	on     atomic.Bool
 
 	mu       sync.RWMutex
 	tables   map[*store.Table]*simTable
-	defaults *Simulation // nil: tables are simulated one by one
+	defaults *Simulation // nil if only single tables are simulated
 }
 
 type simTable struct {
@@ -49,7 +49,7 @@ var ErrNoTable = errors.New("there is no such table")
 // Sim returns the simulation of the server's tables.
 func (s *Server) Sim() *Simulator { return s.sim }
 
-// Simulate replaces the simulation of a table or, with "", of every table including future ones. Partitions stay.
+// Simulate replaces the simulation of a table or, with "", of all present and future tables. Partitions do not change.
 func (m *Simulator) Simulate(table string, c Simulation) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 		names = m.server.store.Tables()
 	}
 	configs := make([]sim.Config, len(names))
-	for i, name := range names { // all or none
+	for i, name := range names { // check all tables before changing any
 		t := m.server.store.Table([]byte(name))
 		if t == nil {
 			return fmt.Errorf("simulate table %s: %w", name, ErrNoTable)
@@ -91,7 +91,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 	return nil
 }
 
-// config returns the configuration of a table with a partition key.
+// config returns the configuration of a table with this partition key.
 func (c *Simulation) config(key wire.KeyColumn) (sim.Config, error) {
 	if len(c.SampleLines) == 0 {
 		return c.Config, nil
@@ -120,10 +120,10 @@ func textKey(key wire.KeyColumn, text string) (sim.Key, error) {
 	return sim.IntegerKey(n), nil
 }
 
-// configure applies a configuration to a table; m.mu is held.
+// configure applies a configuration to a table. The caller holds m.mu.
 func (m *Simulator) configure(t *store.Table, c sim.Config) error {
 	if t == nil {
-		return ErrNoTable // dropped meanwhile
+		return ErrNoTable // it was dropped meanwhile
 	}
 	st := m.tables[t]
 	if st != nil {
@@ -144,10 +144,10 @@ func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 	return st
 }
 
-// learnt is the number of existing keys that stand for all rows.
+// learnt is the number of keys sampled from existing rows.
 const learnt = 1024
 
-// learn tells the simulation about the existing keys of a table, and cuts it at them if requested.
+// learn gives the simulation a sample of a table's existing keys, and cuts the table at them if requested.
 func (m *Simulator) learn(t *store.Table, st *simTable, c sim.Config) error {
 	cells, rows, err := m.server.store.EvenKeys(context.Background(), t, max(learnt, 20*c.Partitions))
 	if err != nil || rows == 0 {
@@ -176,7 +176,7 @@ func cellKeys(cells []wire.Cell) []sim.Key {
 	return keys
 }
 
-// find finds the simulation of a request's table, or nil.
+// find returns the simulation of a request's table, or nil.
 func (m *Simulator) find(name []byte) *simTable {
 	t := m.server.store.Table(name)
 	if t == nil {
@@ -191,7 +191,7 @@ func (m *Simulator) find(name []byte) *simTable {
 	return m.begin(t)
 }
 
-// begin simulates a table that is not simulated yet, as configured for every table, or not at all.
+// begin starts the simulation of a table, as configured for all tables, or else only to count.
 func (m *Simulator) begin(t *store.Table) *simTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,13 +202,13 @@ func (m *Simulator) begin(t *store.Table) *simTable {
 	if m.defaults != nil {
 		var err error
 		if c, err = m.defaults.config(t.Describe().Key[0]); err != nil {
-			c = m.defaults.Config // prepare has refused such tables since the sample is there
+			c = m.defaults.Config // an unfitting sample; prepare refuses such tables since it was set
 		}
 	}
 	return m.add(t, c)
 }
 
-// prepare refuses a new table if the sample does not fit its partition key, and simulates its initial partitions.
+// prepare refuses a new table that does not fit the sample, and refuses or drops its partitions as configured.
 func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	m.mu.RLock()
 	defaults := m.defaults
@@ -236,7 +236,7 @@ func (m *Simulator) forget(t *store.Table) {
 	delete(m.tables, t)
 }
 
-// ensure returns the simulation of a table, created if missing.
+// ensure returns the simulation of a table, which it creates if necessary.
 func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	t := m.server.store.Table([]byte(table))
 	if t == nil {
@@ -250,16 +250,16 @@ func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	return t, st, nil
 }
 
-// Cut says where to cut a table: one of Keys, Even and Sample.
+// Cut says where to cut a table. Exactly one of Keys, Even and Sample is set.
 type Cut struct {
-	Keys        []sim.Key     // add these to the bounds
-	Even        int           // this many partitions, evenly over the table's rows
-	Sample      []sim.Key     // Partitions partitions, evenly over these; the bounds themselves if that is 0
-	Partitions  int           // of Sample
-	Unavailable time.Duration // how long partitions that are new do not serve
+	Keys        []sim.Key     // bounds to add
+	Even        int           // number of partitions with about equally many rows
+	Sample      []sim.Key     // keys to divide evenly into Partitions partitions; the bounds themselves if that is 0
+	Partitions  int           // for Sample
+	Unavailable time.Duration // how long new partitions are unavailable
 }
 
-// Split cuts a table into partitions, and simulates it from then on.
+// Split cuts a table into partitions, and starts its simulation if necessary.
 func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
 	t, st, err := m.ensure(table)
 	if err != nil {
@@ -287,7 +287,7 @@ func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
 	return st.Split(now, c.Keys, c.Unavailable)
 }
 
-// Move makes a partition, numbered in key order from 0, stop serving for a while.
+// Move makes a partition, numbered from 0 in key order, unavailable for a while.
 func (m *Simulator) Move(table string, partition int, unavailable time.Duration) error {
 	_, st, err := m.ensure(table)
 	if err != nil {

@@ -49,7 +49,7 @@ func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-// writeRows sends a batch and returns the codes of its rows, "" for an applied row.
+// writeRows sends a batch and returns the codes of its rows, "" for applied rows.
 func writeRows(t testing.TB, c *tablestore.TableStoreClient, b *tablestore.BatchWriteRowRequest) (codes []string) {
 	t.Helper()
 	r := conformance.Try(c.BatchWriteRow(b)).Must(t)
@@ -74,11 +74,11 @@ func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableS
 	})
 }
 
-func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
+func TestOnlyThrottledRowsAreNotApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10}`, nil)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["m"]}`, nil)
-		time.Sleep(200 * time.Millisecond) // two units for each partition
+		time.Sleep(200 * time.Millisecond) // saves two units in each partition
 		want := []string{"", "", "", wire.CodeNotEnoughCapacityUnit, wire.CodeNotEnoughCapacityUnit}
 		conformance.Same(t, writeRows(t, c, rowsOf("a", "b", "z", "c", "d")), want, "write rows")
 		hasRows(t, c, 3)
@@ -86,7 +86,7 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 		e, ok := err.(*tablestore.OtsError)
 		conformance.True(t, ok && e.Code == wire.CodeNotEnoughCapacityUnit && e.HttpStatusCode == http.StatusForbidden,
 			"a single row: %v", err)
-		must(t, putRow(c, put("t", key("y", 1)))) // of the other partition
+		must(t, putRow(c, put("t", key("y", 1)))) // in the other partition
 		st := s.Sim().Stats()["t"]
 		conformance.True(t, st.Rows == 4 && st.Throttled == 3 && st.Units == 4 && st.Requests == 3, "%+v", st.Count)
 	})
@@ -112,7 +112,7 @@ func TestChildrenServeAfterSplitPause(t *testing.T) {
 	})
 }
 
-func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
+func TestQueueAnswersWhenRowsAreServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100, "partition_wcu": 10, "limiter": "queue"}`, nil)
 		for i, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond} {
@@ -124,7 +124,7 @@ func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
 	})
 }
 
-func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
+func TestTableLimitRefusesRows(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
@@ -149,7 +149,7 @@ func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 	list(400*time.Millisecond, "")
 	list(500*time.Millisecond, "")
 	list(999*time.Millisecond, no)
-	list(time.Second, "") // the first is a second ago
+	list(time.Second, "") // the first operation was a second ago
 	list(1399*time.Millisecond, no)
 	list(1400*time.Millisecond, "")
 	list(1400*time.Millisecond, no)
@@ -167,7 +167,7 @@ func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 	writeRows(t, c, batchOf(1)) // rows are not table operations
 }
 
-// createNumbered creates the table t of pk1 STRING and pk2 INTEGER, which it numbers itself, in two partitions.
+// createNumbered creates the table t with the key pk1 STRING, pk2 INTEGER AUTO_INCREMENT, in two partitions.
 func createNumbered(t testing.TB, s *Server) {
 	t.Helper()
 	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{
@@ -240,7 +240,7 @@ func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
 
 func TestLocationsAreInitialPartitions(t *testing.T) {
 	s := open(t, Options{})
-	createNumbered(t, s) // cut at "m"
+	createNumbered(t, s) // divided at "m"
 	c := inProcess(s)
 	value := strings.Repeat("x", 700<<10)
 	for _, p := range []string{"a", "b", "c", "d", "m", "n", "o", "p"} {
@@ -268,7 +268,7 @@ func TestLocationsAreInitialPartitions(t *testing.T) {
 	}
 }
 
-// Samples of SDKs make tables with a stream that they do not read.
+// Samples of SDKs create tables with a stream that they never read.
 func TestIgnoreStreams(t *testing.T) {
 	dir := t.TempDir()
 	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168,
@@ -335,13 +335,13 @@ func putIn(c *tablestore.TableStoreClient, id string, p *tablestore.PutRowChange
 	return putRow(c, p)
 }
 
-func TestStartCommitAndAbortTakeAUnitEach(t *testing.T) {
+func TestTransactionOperationsCostOneUnit(t *testing.T) {
 	at := &clock{time.Now()}
 	s := open(t, Options{Now: at.now, InstanceUnits: 50})
 	c := inProcess(s)
 	lockable(t, c, "l")
 	must(t, s.Sim().Simulate("l", Simulation{Config: sim.Config{PartitionUnits: 20}}))
-	at.at = at.at.Add(200 * time.Millisecond) // four units of the partition
+	at.at = at.at.Add(200 * time.Millisecond) // saves four units in the partition
 	id, err := startIn(c, "l", "a")
 	must(t, err)
 	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeRowOperationConflict, "another one")
@@ -350,7 +350,7 @@ func TestStartCommitAndAbortTakeAUnitEach(t *testing.T) {
 	conformance.Equal(t, code(conformance.ErrorOf(startIn(c, "l", "a"))), wire.CodeNotEnoughCapacityUnit, "over capacity")
 	st := s.Sim().Stats()["l"]
 	conformance.Equal(t, st.Units, 4, "units")
-	conformance.Equal(t, st.Failed, 1, "refused for what they are")
+	conformance.Equal(t, st.Failed, 1, "rows that the table refused")
 	at.at = at.at.Add(-time.Second)
 	for range 10 {
 		_, err = startIn(c, "l", "b")
@@ -446,8 +446,8 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	})
 }
 
-// Of five rows a fault refuses one, its partition's capacity another. Later rows are lost before and after applying.
-func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
+// Of five rows, a fault refuses one and the capacity another. Later requests are lost before and after being applied.
+func TestBulkImportAcknowledgesOnlyAppliedRows(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var rows []*tablestore.PutRowChange
 		for i := range int64(5) {
@@ -479,14 +479,14 @@ func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 	})
 }
 
-func TestAClosedServerSaysThatNothingWasApplied(t *testing.T) {
+func TestClosedServerAppliesNothing(t *testing.T) {
 	s := reopen(t, "", Options{InMemory: true})
 	must(t, s.Close())
 	conformance.Equal(t, raw(s, "ListTable", nil, nil).status, http.StatusServiceUnavailable, "status")
 	must(t, s.Close())
 }
 
-func TestARequestIsNotAppliedLaterThanThePlanAllows(t *testing.T) {
+func TestLateRequestIsAppliedWithinPlan(t *testing.T) {
 	for within, want := range map[time.Duration]int{0: 3, time.Nanosecond: 0, time.Hour: 3} {
 		s, plan := faulty(t, faults.Fault{Action: faults.ApplyLate, Delay: time.Millisecond})
 		plan.Within = within

@@ -14,7 +14,7 @@ func (s *Server) createTable(ctx context.Context, r *wire.CreateTable) ([]byte, 
 	if err := s.sim.prepare(r); err != nil {
 		return nil, err
 	}
-	if !r.LocalTxn.Set { // most SDKs cannot say it, and their suites take tables to have transactions
+	if !r.LocalTxn.Set { // most SDKs cannot set it, and their test suites expect transactions
 		r.LocalTxn.Value = !slices.ContainsFunc(r.Key, func(k wire.KeyColumn) bool { return k.AutoIncrement })
 	}
 	return nil, s.store.CreateTable(ctx, r)
@@ -24,7 +24,7 @@ func (s *Server) listTable(context.Context, struct{}) ([]byte, *wire.Error) {
 	return wire.AppendListTable(nil, s.store.Tables()), nil
 }
 
-// listNothing answers for objects that the engine's tables never have (search indexes, streams) with an empty list.
+// listNothing returns an empty list of objects that the engine's tables never have (search indexes, streams).
 func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wire.Error) {
 	if name != nil {
 		_, err = s.table(name)
@@ -32,7 +32,7 @@ func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wir
 	return nil, err
 }
 
-// table looks up a table for the operations that fail as a whole without it.
+// table looks up a table for operations that fail as a whole if it is missing.
 func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	if !wire.ValidTableName(name) {
 		return nil, wire.Invalid("Invalid table name: '%s'.", name)
@@ -43,7 +43,7 @@ func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	return nil, wire.Fail(wire.CodeObjectNotExist)
 }
 
-// lookup looks up a table; nil means that it does not exist, or is so new that it is said to be missing.
+// lookup looks up a table; nil means that it does not exist, or is so new that the simulation hides it.
 func (s *Server) lookup(name []byte) *store.Table {
 	t := s.store.Table(name)
 	if t == nil {
@@ -123,7 +123,7 @@ func (s *Server) splitPoints(ctx context.Context, r *wire.SplitPoints) ([]byte, 
 	return wire.AppendSplitPoints(nil, units, d.Key, points, s.sim.locations(d, points)), nil
 }
 
-// opsLimit limits the table operations in any second. Refused operations do not count.
+// opsLimit limits table operations in any second. Refused operations do not count.
 type opsLimit struct {
 	perSecond int // 0 means no limit
 	mu        sync.Mutex
@@ -149,7 +149,7 @@ func (l *opsLimit) take(now time.Time) *wire.Error {
 	return nil
 }
 
-// tableOperation is an operation under the limit of table operations, malformed or not.
+// tableOperation puts an operation under the limit of table operations. Malformed requests count, too.
 func tableOperation(op operation) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		if err := s.tableOps.take(s.o.Now()); err != nil {

@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// startTransaction is StartLocalTransaction.
+// startTransaction is the operation StartLocalTransaction.
 func (s *Server) startTransaction(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeStartTransaction(body)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) startTransaction(body []byte) (call, *wire.Error) {
 	}), nil
 }
 
-// endTransaction is CommitTransaction or AbortTransaction.
+// endTransaction makes the operation CommitTransaction or AbortTransaction.
 func endTransaction(commit bool) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		id, err := wire.DecodeTransaction(body)
@@ -39,7 +39,7 @@ func endTransaction(commit bool) operation {
 	}
 }
 
-// oneUnit is a call that takes one write capacity unit of a key's partition. Its answer does not report that.
+// oneUnit makes a call that costs a write capacity unit of a key's partition, which the answer does not report.
 func oneUnit(table []byte, key []wire.Cell, f func(context.Context) ([]byte, *wire.Error)) *plain {
 	p := &plain{n: 1, unit: true}
 	outcome := make([]wire.Outcome, 1)

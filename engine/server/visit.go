@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// carry runs a call under the simulation.
+// carry runs a call subject to the simulation.
 func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 	if !s.sim.on.Load() {
 		if err := s.limitInstance(c); err != nil {
@@ -59,7 +59,7 @@ func (s *Server) limitInstance(c call) *wire.Error {
 	return wire.Fail(wire.CodeFlowControl)
 }
 
-// wait returns after d, or at once if the server closes. It is false if the caller has gone first.
+// wait waits for d, or until the server closes. It returns false if ctx ends first.
 func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -75,18 +75,18 @@ func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// visit is one request for the simulation: rows or keys in order, and their tables. It is pooled to avoid allocations.
+// visit describes a request to the simulation: rows or keys in order, and their tables. It is pooled.
 type visit struct {
 	sim      *Simulator
 	tables   []visited
 	rows     []sim.Row
-	integers []byte         // the keys of integer columns
-	outcomes []wire.Outcome // of a write's rows; nil for a read
+	integers []byte         // memory of integer keys
+	outcomes []wire.Outcome // outcomes of a write's rows; nil for a read
 }
 
-// visited is a table of a request: the rows from from to the next table's.
+// visited is a table of a request. Its rows begin at index from and end at the next table's.
 type visited struct {
-	table  *simTable // nil means no such table
+	table  *simTable // nil if the table does not exist or is not simulated
 	from   int
 	copies int32
 }
@@ -100,12 +100,12 @@ func (v *visit) release() {
 	visits.Put(v)
 }
 
-// open begins the rows of a table.
+// open starts the rows of a table.
 func (v *visit) open(name []byte) {
 	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows), int32(v.sim.copies(name))})
 }
 
-// copies is the number of times that a row is paid for: once, and once for each index.
+// copies returns how many times a row is charged: once, and once for every index.
 func (m *Simulator) copies(name []byte) int {
 	copies := 1 + m.answers(name).Indexes
 	if t := m.server.store.Table(name); t != nil {
@@ -124,7 +124,7 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 	r.Bytes, r.Units = int32(size), wire.Units(size)*v.tables[len(v.tables)-1].copies
 }
 
-// key adds a row by its primary key. Rows that the table will refuse do not concern a partition.
+// key adds a row by its primary key. Rows that the table will refuse are exempt from the simulation.
 func (v *visit) key(key []wire.Cell) {
 	v.rows = append(v.rows, sim.Row{Verdict: sim.Exempt})
 	r := &v.rows[len(v.rows)-1]
@@ -134,10 +134,10 @@ func (v *visit) key(key []wire.Cell) {
 	}
 	switch c := &key[0]; {
 	case c.Type == wire.InfMin:
-		r.Verdict = sim.Undecided // the first partition's
+		r.Verdict = sim.Undecided // it belongs to the first partition
 	case c.Type != t.key.Type.ValueType():
 	case c.Type == wire.Integer:
-		// When an arena moves, keys already handed out stay where they were.
+		// When append moves the slice, earlier keys still refer to the old memory.
 		from := len(v.integers)
 		v.integers = sim.AppendInteger(v.integers, c.Int())
 		r.Key, r.Verdict = v.integers[from:], sim.Undecided
@@ -146,7 +146,7 @@ func (v *visit) key(key []wire.Cell) {
 	}
 }
 
-// each calls f with each existing table and its rows, the first of which is row number from of the request.
+// each calls f with every simulated table and its rows, the first of which has the index from in the request.
 func (v *visit) each(f func(t *simTable, from int, rows []sim.Row)) {
 	for i, t := range v.tables {
 		end := len(v.rows)
@@ -164,7 +164,7 @@ func (v *visit) latency(now time.Time) (slowest time.Duration) {
 	return slowest
 }
 
-// decide settles the rows that are not served, and returns how much later the answer leaves. Its errors are shared.
+// decide settles the rows that the simulation refuses, and returns the delay of the answer. Rows share its errors.
 func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	v.each(func(t *simTable, from int, rows []sim.Row) {
 		if v.outcomes == nil {
@@ -187,7 +187,7 @@ func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 
 var unavailable = wire.Fail(wire.CodePartitionUnavailable)
 
-// noteRefused tells the simulation which rows the tables refused.
+// noteRefused reports to the simulation which rows the tables refused.
 func (v *visit) noteRefused() {
 	if v.outcomes == nil {
 		return

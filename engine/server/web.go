@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Limits limit the resources of clients over a port. A zero field means DefaultLimits'.
+// Limits limits the resources that clients use over a port. A zero field means DefaultLimits's value.
 type Limits struct {
-	Connections   int           // at most; beyond, idle ones and those without a known key are closed
+	Connections   int           // maximum; beyond it, idle ones and those without a known key are closed
 	HeaderBytes   int           // of a request's line and headers together
-	HeaderTimeout time.Duration // from a request's first byte, or the connection's beginning, to the end of its headers
-	ReadTimeout   time.Duration // likewise to the end of its body
+	HeaderTimeout time.Duration // from a request's first byte, or the connection's start, to the end of its headers
+	ReadTimeout   time.Duration // likewise, to the end of its body
 	WriteTimeout  time.Duration // from the end of the headers to the last byte of the answer
-	IdleTimeout   time.Duration // between two requests of a connection
-	Grace         time.Duration // how long requests in flight may still take when the server stops
-	BodyBytes     int64         // of all bodies that are in memory at a time
-	BodyWait      time.Duration // for a part of BodyBytes; then a request is refused
+	IdleTimeout   time.Duration // between two requests on a connection
+	Grace         time.Duration // for requests in flight when the server stops
+	BodyBytes     int64         // of all bodies in memory together
+	BodyWait      time.Duration // wait for a share of BodyBytes before a request is refused
 
-	TLS *tls.Config // nil speaks plain HTTP
+	TLS *tls.Config // nil for plain HTTP
 }
 
-// serving holds a listener's limits and their unused rest.
+// serving holds a listener's limits and its budget for bodies.
 type serving struct {
 	Limits
 	bodies *bodyBudget
@@ -35,7 +35,7 @@ type serving struct {
 // limitsKey is the key of *serving in a request's context.
 type limitsKey struct{}
 
-// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes; an answer of 5 MB takes twice that.
+// DefaultLimits suit one machine. They also limit memory: bodies share BodyBytes; an answer of 5 MB takes twice that.
 var DefaultLimits = Limits{
 	Connections:   512,
 	HeaderBytes:   64 << 10,
@@ -63,8 +63,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// ServeListener answers requests at a listener until ctx is done. Then it accepts no more, lets requests in flight
-// finish within the grace, cuts the rest, and returns nil. The listener is closed; the store is not.
+// ServeListener answers requests at a listener until ctx is done. Then it closes the listener, gives requests in flight
+// Limits.Grace to finish, cuts the rest, and returns nil. It does not close the store.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
@@ -83,7 +83,7 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 		WriteTimeout:      limits.WriteTimeout,
 		IdleTimeout:       limits.IdleTimeout,
 
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is not an operation either
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is not an operation, either
 	}
 	failed := make(chan error, 1)
 	var from net.Listener = limited

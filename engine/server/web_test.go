@@ -26,7 +26,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// patience ends a hanging test; no test passes or fails by duration.
+// patience ends a hanging test. No result depends on it otherwise.
 const patience = 5 * time.Minute
 
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
@@ -50,11 +50,11 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// exchange sends text over a new connection and returns a function that waits for the response until the server closes.
+// exchange sends text over a new connection, and returns a function that reads the response until the server closes.
 func exchange(t testing.TB, addr, text string) (answer func() string) {
 	t.Helper()
 	c := dial(t, addr)
-	io.WriteString(c, text) // the server may have refused it before its end
+	io.WriteString(c, text) // the server may refuse it before the end
 	return func() string {
 		back, err := io.ReadAll(c)
 		slow, ok := err.(net.Error)
@@ -70,12 +70,12 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 	return b.String()
 }
 
-// TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up literally.
-func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
+// TestAnswerHeadersAreLowerCase matters because released SDKs for PHP look them up literally.
+func TestAnswerHeadersAreLowerCase(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{IdleTimeout: 300 * time.Millisecond})
-	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused
+	for _, op := range []string{"ListTable", "PutRow"} { // the second one is refused
 		answer := exchange(t, addr, onWire(t, s, op, nil))()
 		for _, name := range []string{"contentmd5", "contenttype", "date", "requestid"} {
 			conformance.Contains(t, answer, "\r\nx-ots-"+name+": ", "%s", op)
@@ -83,10 +83,10 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 	}
 }
 
-func TestNoRequestStopsTheServer(t *testing.T) {
+func TestHostileRequestsDoNotStopServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	// A complete request gets its answer however late it comes; limits apply only to what never comes.
+	// A complete request is answered, however late it arrives. Limits apply only to requests that never arrive.
 	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond,
 		IdleTimeout: 300 * time.Millisecond})
 	short := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond})
@@ -127,7 +127,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 			" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
 	}
 	answers := map[string]func() string{}
-	for name, v := range cases { // all of them wait at the same time until their connections are idle for too long
+	for name, v := range cases { // all wait at the same time until their connections have been idle for too long
 		answers[name] = exchange(t, map[bool]string{true: short, false: addr}[v.want == ""], v.text)
 	}
 	for name, v := range cases {
@@ -141,7 +141,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	conformance.True(t, strings.HasPrefix(back, "HTTP/1.1 200 "), "after all that: %q", back)
 }
 
-func TestOversizedBodyIsReadSoThatClientGetsAnswer(t *testing.T) {
+func TestOversizedBodyIsAnswered(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{})
 	body := make([]byte, wire.MaxBodyBytes+1)
@@ -172,7 +172,7 @@ func TestAnnouncedBodiesTakeLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	head := strings.Replace(onWire(t, s, "PutRow", nil), "Content-Length: 0",
 		fmt.Sprintf("Content-Length: %d", wire.MaxBodyBytes), 1)
-	// With Expect the server asks for the body when it begins to read it: then its memory is taken.
+	// With Expect, the server requests the body when it starts to read it and has reserved the memory.
 	head = strings.Replace(head, "\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1)
 	for range 100 {
 		c := dial(t, addr)
@@ -196,10 +196,10 @@ func (p pipes) Accept() (net.Conn, error) { return <-p, nil }
 func (pipes) Close() error                { return nil }
 func (pipes) Addr() net.Addr              { return nil }
 
-func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
+func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	const idle, proven, none = 1, 2, 0
 	for name, tt := range map[string]struct {
-		states [3]int // of connections in the order in which they came
+		states [3]int // of connections in order of arrival
 		closed int
 	}{
 		"the one idle longest":                  {[3]int{proven, idle, idle}, 1},
@@ -247,7 +247,7 @@ func TestConnectionsBeyondLimitWait(t *testing.T) {
 	create = strings.Replace(create, "\r\n", "\r\nExpect: 100-continue\r\n", 1)
 	io.WriteString(busy, create[:len(create)-1])
 	answers := bufio.NewReader(busy)
-	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") { // its key was seen
+	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") { // key known
 		t.Fatalf("%q %v", line, err)
 	}
 	answers.ReadString('\n')
@@ -266,10 +266,10 @@ func status(t *testing.T, c io.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// oneBody is the length of a body whose memory is taken before its first byte is read.
+// oneBody is the length of a body for which all memory is reserved before its first byte is read.
 const oneBody = firstBytes - 1
 
-// begin sends a request except its last byte once it has the memory for its body: then the server asks for the body.
+// begin sends a request without its last byte. It waits for 100 Continue, when the memory for the body is reserved.
 func begin(t *testing.T, addr, request string) net.Conn {
 	t.Helper()
 	c := dial(t, addr)
@@ -284,7 +284,7 @@ func begin(t *testing.T, addr, request string) net.Conn {
 	return c
 }
 
-// Bodies below /_engine also use the budget of all bodies; those of unsigned requests are not read.
+// Bodies for /_engine also use the budget. Bodies of unsigned requests are not read.
 func TestUnsignedRequestsDoNotUseBodyBudget(t *testing.T) {
 	s := open(t, Options{})
 	limits := Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond}
@@ -301,8 +301,8 @@ func TestUnsignedRequestsDoNotUseBodyBudget(t *testing.T) {
 		conformance.Contains(t, status(t, c), want, "%s", what)
 	}
 	for _, text := range []string{full, admin} {
-		addr = onPort(t, s, limits)   // with a budget of its own
-		first := begin(t, addr, text) // it takes nearly all, and its body does not come to an end
+		addr = onPort(t, s, limits)   // with its own budget
+		first := begin(t, addr, text) // it takes nearly all, and its body never ends
 		expect("a second body", full, "503")
 		expect("a second body below /_engine", admin, "503")
 		expect("an unsigned request", request("POST /ListTable"), "400")
@@ -316,7 +316,7 @@ func TestUnsignedRequestsDoNotUseBodyBudget(t *testing.T) {
 			return !strings.Contains(status(t, c), "503")
 		})
 	}
-	// There is room for the beginning of a long body, but not for the rest.
+	// There is room for the start of a long body, but not for the rest.
 	addr = onPort(t, s, limits)
 	begin(t, addr, onWire(t, s, "BatchWriteRow", body[:oneBody/2]))
 	expect("the rest of a body", onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)), "503")
@@ -352,7 +352,7 @@ func TestForeignHostNamesAreRefusedWithPublicKey(t *testing.T) {
 		{"[::1]:8087", "", 200}, {"192.0.2.1", "", 200},
 		{"listen.example:8087", "", 200}, {"evil.example", "", 403}, {"evil.example:8087", "", 403},
 		{"localhost.evil.example", "", 403},
-		{"evil.example", "another-secret", 200}, // a web page does not know the secret
+		{"evil.example", "another-secret", 200}, // web pages do not know the secret
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret, Hosts: []string{"listen.example"}})
 		for _, path := range []string{"/ListTable", "/_engine/stats"} {
@@ -410,7 +410,7 @@ func TestTransportSetsStatusAndLength(t *testing.T) {
 		"%v %v %v", resp.Status, body, err)
 }
 
-// engine/contract has the other refusals, but no clock that stands still.
+// engine/contract tests the other refusals, but cannot stop the clock.
 func TestDateMustBeWithinFifteenMinutes(t *testing.T) {
 	at := &clock{time.Date(2024, 12, 31, 23, 59, 59, 0, time.UTC)}
 	s := open(t, Options{Now: at.now})
@@ -431,7 +431,7 @@ func TestDateMustBeWithinFifteenMinutes(t *testing.T) {
 	}
 }
 
-// A stream that holds more than it declares is not inflated further.
+// A stream longer than declared is not decompressed further.
 func TestBodyWithWrongInflatedSizeIsRefused(t *testing.T) {
 	s := open(t, Options{})
 	createTable(t, inProcess(s), "t1", 1)
@@ -455,7 +455,7 @@ func TestBodyWithWrongInflatedSizeIsRefused(t *testing.T) {
 		"a bomb that says a little":     {bomb, 100, 400},
 		"a bomb that says the most":     {bomb, wire.MaxBodyBytes, 400},
 		"a bomb that says what it is":   {bomb, 64 << 20, 413},
-		"five megabytes that inflate":   {deflate(make([]byte, wire.MaxBodyBytes)), wire.MaxBodyBytes, 400}, // no message
+		"five megabytes that inflate":   {deflate(make([]byte, wire.MaxBodyBytes)), wire.MaxBodyBytes, 400}, // not a message
 		"a byte more than five of them": {deflate(make([]byte, wire.MaxBodyBytes+1)), wire.MaxBodyBytes + 1, 413},
 	} {
 		var before, after runtime.MemStats
@@ -529,7 +529,7 @@ func TestInvalidAccountsAreRefused(t *testing.T) {
 	}
 }
 
-func TestRequestIDsAreUniqueAlsoAfterARestart(t *testing.T) {
+func TestRequestIDsAreUniqueAcrossRestarts(t *testing.T) {
 	seen := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
 		for range 2 {
@@ -548,7 +548,7 @@ func TestRequestIDsAreUniqueAlsoAfterARestart(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			time.Sleep(time.Millisecond) // of the bubble's clock: a restart takes longer than a microsecond
+			time.Sleep(time.Millisecond) // in the bubble's time: a restart takes longer than a microsecond
 		}
 	})
 	conformance.Equal(t, len(seen), 800, "ids")

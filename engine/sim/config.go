@@ -12,23 +12,23 @@ import (
 
 const MaxPartitions = 4096
 
-// DefaultMaxPartitions is the default limit of automatic splits.
+// DefaultMaxPartitions is the default number of partitions up to which tables split automatically.
 const DefaultMaxPartitions = 32
 
-// Config configures a table's simulation. The zero Config only counts. Its JSON has no times, for lack of units.
+// Config configures a table's simulation. The zero Config only counts. Its JSON lacks times, which have no units there.
 type Config struct {
-	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
-	Burst          time.Duration   `json:"-"`             // the maximum savings of an idle token bucket; 0 means a second
-	Slow           map[int]float64 `json:"-"`             // of partitions, numbered in key order from 0: their share
-	Limiter        string          `json:"limiter"`       // one of package limiter's Kinds; "" is a token bucket
+	PartitionUnits float64         `json:"partition_wcu"` // write units per second of one partition; 0 means no limit
+	Burst          time.Duration   `json:"-"`             // savings of an idle token bucket, as time; 0 means a second
+	Slow           map[int]float64 `json:"-"`             // share of capacity by partition, from 0 in key order
+	Limiter        string          `json:"limiter"`       // one of package limiter's Kinds; "" means a token bucket
 	TableUnits     float64         `json:"table_wcu"`     // additional limit of the whole table; 0 means none
-	ThrottleCode   string          `json:"throttle_code"` // of rows above it; "" is OTSNotEnoughCapacityUnit
+	ThrottleCode   string          `json:"throttle_code"` // for rows above a limit; "" means OTSNotEnoughCapacityUnit
 
 	Latency time.Duration `json:"-"`      // mean duration of a request to a partition; 0 means none
-	Jitter  float64       `json:"jitter"` // 0…1: Latency is drawn from Latency·(1 ± Jitter)
+	Jitter  float64       `json:"jitter"` // 0…1: the duration is drawn from Latency·(1 ± Jitter)
 
-	Partitions int   `json:"-"` // to cut one partition into, once enough keys are known; 0 is not
-	Sample     []Key `json:"-"` // sorted: where to cut, in place of seen keys
+	Partitions int   `json:"-"` // initial number, cut once enough keys are known; 0 means one
+	Sample     []Key `json:"-"` // sorted keys at which to cut, instead of keys seen
 
 	AutoSplit AutoSplit `json:"-"`
 	Splits    Splits    `json:"-"`
@@ -37,31 +37,31 @@ type Config struct {
 	Seed      uint64    `json:"seed"`
 }
 
-// Answers are answers where the service's behaviour is unknown. The zero Answers follow its documentation.
+// Answers chooses answers where the service's behaviour is unknown. The zero value follows the documentation.
 type Answers struct {
-	NewTableMissing time.Duration `json:"-"`           // for this long after CreateTable the table is said not to exist
-	HideBounds      bool          `json:"hide_bounds"` // DescribeTable names no bounds of partitions
-	Locations       string        `json:"locations"`   // places of split points: a constant; "" is LocatePartitions
-	PreSplit        string        `json:"pre_split"`   // of CreateTable's partitions: a constant; "" is PreSplitHeard
-	Indexes         int           `json:"indexes"`     // that DescribeTable names; each row takes its units for each
+	NewTableMissing time.Duration `json:"-"`           // how long after CreateTable the table seems not to exist
+	HideBounds      bool          `json:"hide_bounds"` // DescribeTable omits the bounds of partitions
+	Locations       string        `json:"locations"`   // a Locate constant; "" means LocatePartitions
+	PreSplit        string        `json:"pre_split"`   // a PreSplit constant; "" means PreSplitHeard
+	Indexes         int           `json:"indexes"`     // indexes in DescribeTable; each is charged a row's units
 }
 
-// What the places of split points may mean.
+// Meanings of the locations of split points.
 const (
 	LocatePartitions = "partition"
-	LocateNodes      = "node"  // machines that each serve NodePartitions neighbouring partitions
-	LocateBlocks     = "block" // each split has its own place
-	LocateNothing    = "none"  // the places have no names
+	LocateNodes      = "node"  // machines with NodePartitions neighbouring partitions each
+	LocateBlocks     = "block" // each split has its own location
+	LocateNothing    = "none"  // locations are unnamed
 )
 
 // MaxIndexes limits a table's secondary indexes.
 const MaxIndexes = 5
 
-// How the partitions requested by CreateTable are treated.
+// Reactions to the partitions requested by CreateTable.
 const (
-	PreSplitHeard   = "heard"   // the table begins with them
-	PreSplitIgnored = "ignored" // it begins with one
-	PreSplitRefused = "refused" // not created
+	PreSplitHeard   = "heard"   // the table starts with them
+	PreSplitIgnored = "ignored" // the table starts with one
+	PreSplitRefused = "refused" // the table is not created
 )
 
 // NodePartitions is the number of neighbouring partitions on a machine.
@@ -69,32 +69,32 @@ const NodePartitions = 4
 
 // AutoSplit configures splits by size and by load.
 type AutoSplit struct {
-	Bytes         int64         `json:"bytes"`          // written to a simulated partition; 0 means not by size
-	Load          float64       `json:"load"`           // share of its capacity; 0 is not by load
-	Sustain       time.Duration `json:"-"`              // how long Load must last, in whole seconds; 0 is five
-	Unavailable   time.Duration `json:"-"`              // how long the children do not serve
-	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
+	Bytes         int64         `json:"bytes"`          // written to a partition, at which it splits; 0 means never
+	Load          float64       `json:"load"`           // share of its capacity at which it splits; 0 means not by load
+	Sustain       time.Duration `json:"-"`              // how long Load must last, in whole seconds; 0 means five
+	Unavailable   time.Duration `json:"-"`              // how long the children are unavailable
+	MaxPartitions int           `json:"max_partitions"` // 0 means DefaultMaxPartitions
 }
 
-// Splits configures splits by the clock, which starts with the first row written. Each round halves every partition by
-// the sampled keys or, without a sample, by the keys written so far.
+// Splits configures splits at fixed times after the first row written. Each round halves every partition by the sampled
+// keys or, without a sample, by the keys written so far.
 type Splits struct {
-	Start         time.Duration `json:"-"`              // of the first round; 0 is Every
-	Every         time.Duration `json:"-"`              // from round to round; 0 is one round only
-	Stagger       time.Duration `json:"-"`              // from one partition of a round to the next
-	Unavailable   time.Duration `json:"-"`              // how long the children do not serve
-	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
+	Start         time.Duration `json:"-"`              // time of the first round; 0 means Every
+	Every         time.Duration `json:"-"`              // time between rounds; 0 means one round only
+	Stagger       time.Duration `json:"-"`              // time between two partitions of a round
+	Unavailable   time.Duration `json:"-"`              // how long the children are unavailable
+	MaxPartitions int           `json:"max_partitions"` // 0 means DefaultMaxPartitions
 }
 
 func (s *Splits) on() bool { return s.Start > 0 || s.Every > 0 }
 
-// Moves configures random partitions that stop serving for a while.
+// Moves makes random partitions unavailable for a while.
 type Moves struct {
-	PerMinute   float64       `json:"per_minute"` // over the whole table; 0 means none
+	PerMinute   float64       `json:"per_minute"` // in the whole table; 0 means none
 	Unavailable time.Duration `json:"-"`
 }
 
-// Throttle codes for a Config.
+// Codes for Config.ThrottleCode.
 const (
 	NotEnoughCapacityUnit = "OTSNotEnoughCapacityUnit"
 	CapacityUnitExhausted = "OTSCapacityUnitExhausted"
@@ -102,12 +102,12 @@ const (
 )
 
 const (
-	maxUnits          = 1e12 // a second, of any limit
+	maxUnits          = 1e12 // per second, for any limit
 	maxMovesPerMinute = 6000
-	longest           = float64(100 * time.Hour) // sums of times do not overflow
+	longest           = float64(100 * time.Hour) // so that sums of times do not overflow
 )
 
-// Check returns the fault of a Config, in the words of its fields' users.
+// Check returns an error if a Config is invalid, in terms that users of its fields know.
 func (c *Config) Check() error {
 	for _, n := range []struct {
 		name  string
@@ -176,7 +176,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// filled returns c with defaults instead of zeros.
+// filled returns the configuration with defaults instead of zeros.
 func (c Config) filled() Config {
 	c.Burst = cmp.Or(c.Burst, time.Second)
 	c.ThrottleCode = cmp.Or(c.ThrottleCode, NotEnoughCapacityUnit)
@@ -187,7 +187,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// limiter makes a limiter of units a second that begins at a moment; 0 means no limit.
+// limiter makes a limiter of units per second that starts at a moment; nil for 0 units.
 func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
 	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
 	if err != nil {

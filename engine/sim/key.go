@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Key is a value of a partition key as bytes in the service's order: the content of a string or binary, or what
-// AppendInteger makes of an integer. A table's keys all have one type, so none is marked. The empty Key as a
-// partition's start also stands for the infinity below all keys.
+// Key is a value of a partition key as bytes in the service's order: the content of a string or binary, or an integer
+// encoded by AppendInteger. It does not contain the type, which is the same for all keys of a table. As a partition's
+// start, the empty Key also means below all keys.
 type Key string
 
-// AppendInteger appends the Key of an integer: big-endian with the sign flipped, so that negative ones sort first.
+// AppendInteger appends the Key of an integer: big-endian with the sign bit flipped, so that negative ones sort first.
 func AppendInteger(dst []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63)
 }
 
-// IntegerKey is the Key of an integer.
+// IntegerKey returns the Key of an integer.
 func IntegerKey(v int64) Key { return Key(AppendInteger(nil, v)) }
 
 func (k Key) Integer() (v int64, ok bool) {
@@ -25,7 +25,7 @@ func (k Key) Integer() (v int64, ok bool) {
 	return int64(binary.BigEndian.Uint64([]byte(k)) ^ 1<<63), true
 }
 
-// Quantiles returns the keys that cut sorted keys into n parts as evenly as possible; equal ones are given once.
+// Quantiles returns the distinct keys that cut sorted keys into n parts as evenly as possible.
 func Quantiles(sorted []Key, n int) []Key {
 	if len(sorted) == 0 {
 		return nil
@@ -35,17 +35,17 @@ func Quantiles(sorted []Key, n int) []Key {
 		points = append(points, sorted[i*len(sorted)/n])
 	}
 	points = slices.Compact(points)
-	return slices.DeleteFunc(points, func(k Key) bool { return k == sorted[0] }) // nothing would be below it
+	return slices.DeleteFunc(points, func(k Key) bool { return k == sorted[0] }) // no key would be below it
 }
 
-// halve returns the key that cuts sorted keys into two non-empty parts as evenly as possible. ok is false if all are
-// the same: a partition-key value cannot be split.
+// halve returns the key that cuts sorted keys into two non-empty parts as evenly as possible. ok is false if all keys
+// are equal, because one value cannot be split.
 func halve(sorted []Key) (point Key, ok bool) {
 	if len(sorted) < 2 || sorted[0] == sorted[len(sorted)-1] {
 		return "", false
 	}
 	middle := len(sorted) / 2
-	down, _ := slices.BinarySearch(sorted, sorted[middle]) // the first of the keys equal to the middle one
+	down, _ := slices.BinarySearch(sorted, sorted[middle]) // index of the first key equal to the middle one
 	up := middle
 	for up < len(sorted) && sorted[up] == sorted[middle] {
 		up++

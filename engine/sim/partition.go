@@ -9,37 +9,37 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// partition is a key range and its server. Times are Unix nanoseconds.
+// partition is a range of keys and its simulated server. Times are Unix nanoseconds.
 type partition struct {
 	id         int
-	start, end Key // end is meaningful unless last
+	start, end Key // end is unused if last is set
 	last       bool
 
 	factor float64 // share of the configured capacity
-	rate   float64 // units a second; 0 is without limit
+	rate   float64 // units per second; 0 means no limit
 	limit  *limiter.Limiter
-	since  int64 // it serves with its current capacity, or will
-	until  int64 // it does not serve
-	down   int64 // how long it has not served since, in nanoseconds
-	ended  int64 // its range was given to others; 0 is not yet
-	bytes  int64 // of the rows written to it
+	since  int64 // start of service with the current capacity
+	until  int64 // it is unavailable until then
+	down   int64 // nanoseconds of unavailability since then
+	ended  int64 // when others took over its range; 0 if it is current
+	bytes  int64 // bytes of the rows written to it
 	sample sampler
-	mark   int64 // the request that has met it
+	mark   int64 // last request that Latency counted for it
 
-	hot      int  // seconds in a row with enough load to split it
-	splitDue bool // for a split by size or load
+	hot      int  // consecutive seconds with enough load to split it
+	splitDue bool // due for a split by size or load
 	retryAt  int64
 
 	total       Count
-	first, till int64 // of the accepted rows; 0 means none
+	first, till int64 // times of accepted rows; 0 if there are none
 	seconds     []Second
 }
 
 // Count counts what happened to rows.
 type Count struct {
-	Rows        int64 `json:"rows"`   // let through to the table
-	Units       int64 `json:"units"`  // write capacity units of these
-	Failed      int64 `json:"failed"` // of Rows: refused by the table as invalid
+	Rows        int64 `json:"rows"`   // passed on to the table
+	Units       int64 `json:"units"`  // write capacity units of Rows
+	Failed      int64 `json:"failed"` // part of Rows that the table refused as invalid
 	Throttled   int64 `json:"throttled"`
 	Unavailable int64 `json:"unavailable"`
 }
@@ -58,21 +58,21 @@ type Second struct {
 	Count
 }
 
-// maxSeconds is the number of seconds that a partition remembers: an hour of activity.
+// maxSeconds is the number of Seconds that a partition keeps: an hour of activity.
 const maxSeconds = 3600
 
 func (p *partition) holds(key []byte) bool {
 	return string(p.start) <= string(key) && (p.last || string(key) < string(p.end))
 }
 
-// away counts a row that comes while the partition does not serve.
+// away counts a row that arrives while the partition is unavailable.
 func (p *partition) away(at int64, auto *AutoSplit) Verdict {
 	p.total.Unavailable++
 	p.second(at, auto).Unavailable++
 	return Unavailable
 }
 
-// note counts a row for which there is or is not capacity.
+// note counts a row, which taken says is accepted or throttled.
 func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict {
 	second := p.second(at, auto)
 	if !taken {
@@ -93,7 +93,7 @@ func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict 
 	return Accepted
 }
 
-// second is the count of the second that contains at. A new one decides whether the last was busy enough for a split.
+// second returns the count of the second that contains at. When a second begins, it checks the last one's load.
 func (p *partition) second(at int64, auto *AutoSplit) *Count {
 	unix := at / 1e9
 	if n := len(p.seconds); n > 0 {
@@ -122,18 +122,18 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 		p.splitDue = true
 	}
 	if last.Unix+1 != now {
-		p.hot = 0 // idle since
+		p.hot = 0 // idle in between
 	}
 }
 
-// serve makes the partition serve from a time on, unless it is stopped for longer.
+// serve makes the partition serve from a time on, unless it is stopped until later.
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
 	p.limit.Restart(time.Unix(0, p.since))
 }
 
-// stop makes the partition serve only from until on, with its limit as at the beginning.
+// stop makes the partition unavailable until a time, when its limit starts anew.
 func (p *partition) stop(at, until int64) {
 	if until <= p.until {
 		return
@@ -143,10 +143,10 @@ func (p *partition) stop(at, until int64) {
 	p.limit.Restart(time.Unix(0, until))
 }
 
-// instanceBurst is how long an instance saves up unused capacity. Usage is judged by the instant.
+// instanceBurst is the time for which an instance saves unused capacity.
 const instanceBurst = 100 * time.Millisecond
 
-// Instance is the limit of an instance over all its tables. It is safe for concurrent use.
+// Instance is the capacity limit over all tables of an instance. It is safe for concurrent use.
 type Instance struct {
 	mu    sync.Mutex
 	limit *limiter.Limiter
@@ -155,18 +155,18 @@ type Instance struct {
 
 // InstanceCount counts what happened to requests.
 type InstanceCount struct {
-	Units   int64 `json:"units"`            // of requests let through to their tables
-	Refused int64 `json:"refused_requests"` // 429 OTSFlowControl
-	Rows    int64 `json:"refused_rows"`     // of those
+	Units   int64 `json:"units"`            // of requests passed on to their tables
+	Refused int64 `json:"refused_requests"` // refused with 429 OTSFlowControl
+	Rows    int64 `json:"refused_rows"`     // in refused requests
 }
 
-// NewInstance makes an instance that takes rate units a second from now on, with nothing saved up.
+// NewInstance makes an instance that accepts rate units per second from now on, without savings.
 func NewInstance(rate float64, now time.Time) *Instance {
 	c := Config{Burst: instanceBurst}
 	return &Instance{limit: c.limiter(min(rate, maxUnits), now.UnixNano())}
 }
 
-// Take lets a request through, or refuses it as a whole.
+// Take accepts a request, or refuses it as a whole.
 func (i *Instance) Take(now time.Time, units float64, rows int) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -186,7 +186,7 @@ func (i *Instance) Count() InstanceCount {
 	return i.count
 }
 
-// Reset resets the counts and the saved-up capacity.
+// Reset resets the counts and the saved capacity.
 func (i *Instance) Reset(now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// schedule holds the automatic changes of a table. Every call first makes the due ones, as of their times.
+// schedule holds a table's automatic changes. Every call of the table first makes those that are due, at their times.
 type schedule struct {
 	begun bool
-	due   int64 // the earliest of the following, or never
-	round int64 // of splits
+	due   int64 // earliest of the times below, or never
+	round int64 // time of the next round of splits
 	move  int64
-	split []dueSplit // of the current rounds, in order of time
+	split []dueSplit // of the current rounds, by time
 
 	mark int64 // numbers the calls of Latency
 }
@@ -24,7 +24,7 @@ type dueSplit struct {
 
 const never = math.MaxInt64
 
-// begin starts the clocks, with the first row after Configure.
+// begin starts the schedule at the first row after Configure.
 func (t *Table) begin(at int64) {
 	if t.clock.begun {
 		return
@@ -37,7 +37,7 @@ func (t *Table) begin(at int64) {
 	t.plan()
 }
 
-// after is a sum that does not overflow: durations come from users.
+// after returns at + d, or never if that overflows, because durations come from users.
 func after(at, d int64) int64 {
 	if d > never-at {
 		return never
@@ -58,16 +58,16 @@ func (t *Table) plan() {
 	}
 }
 
-// maxCatchUp limits the changes made at once after a long time without calls.
+// maxCatchUp limits the changes made in one call after a long time without calls.
 const maxCatchUp = 10_000
 
-// advance makes the changes due until now.
+// advance makes the changes that are due until now.
 func (t *Table) advance(now int64) {
 	if !t.clock.begun {
 		return
 	}
 	for n := 0; t.clock.due <= now; n++ {
-		if n == maxCatchUp { // moves by the thousand in an idle hour: the rest does not matter
+		if n == maxCatchUp { // as after thousands of moves in an idle hour; the rest does not matter
 			t.skip(now)
 			return
 		}
@@ -101,7 +101,7 @@ func (t *Table) skip(now int64) {
 	t.plan()
 }
 
-// startRound plans to halve every partition, within the limit.
+// startRound schedules a split of every partition, up to the limit.
 func (t *Table) startRound(at int64) {
 	s := &t.config.Splits
 	c := &t.clock
@@ -119,7 +119,7 @@ func (t *Table) startRound(at int64) {
 	}
 }
 
-// splitDue halves the partition with a number, if it still exists and has two keys.
+// splitDue halves the partition with this id, if it still exists and has at least two keys.
 func (t *Table) splitDue(id int, at int64) {
 	for _, p := range t.parts {
 		if p.id == id {

@@ -39,7 +39,7 @@ func accepted(verdicts []Verdict) (n int) {
 
 func repeated(k Key, n int) []Key { return slices.Repeat([]Key{k}, n) }
 
-func TestABucketIsEmptyAtTheStartAndHoldsABurst(t *testing.T) {
+func TestBucketStartsEmptyAndHoldsBurst(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 100}, start)
 	for _, step := range []struct {
 		after time.Duration
@@ -65,7 +65,7 @@ func TestRowsOfOneRequestReachTheirPartitions(t *testing.T) {
 	conformance.Same(t, got, want, "got")
 }
 
-func TestASlowPartitionHasItsShareOfTheCapacity(t *testing.T) {
+func TestSlowPartitionHasReducedCapacity(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 100, Slow: map[int]float64{1: 0.1}}, start)
 	table.Split(start, []Key{"b", "c"}, 0)
 	v := write(table, at(time.Second), slices.Concat(repeated("a", 200), repeated("b", 200), repeated("c", 200))...)
@@ -106,7 +106,7 @@ func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 	}
 	m := mean("a", "a")
 	conformance.True(t, m >= 9800*time.Microsecond && m <= 10200*time.Microsecond, "mean of one partition: %v", m)
-	if m := mean("a", "b", "c", "d"); m < 10800*time.Microsecond { // the largest of four: 10 + 2·(3/5)
+	if m := mean("a", "b", "c", "d"); m < 10800*time.Microsecond { // expected maximum of four: 10 + 2·(3/5)
 		t.Errorf("mean of four partitions: %v, the slowest should count", m)
 	}
 }
@@ -164,7 +164,7 @@ func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
 	conformance.True(t, s.Rows == 0 && len(s.Partitions[0].Seconds) == 0 && s.Requests == 0, "%+v after Reset", s)
 }
 
-func TestADecidedRowCostsNoAllocation(t *testing.T) {
+func TestDecideDoesNotAllocate(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1e9}, start)
 	table.Split(start, []Key{"2", "4", "6", "8"}, 0)
 	rows := make([]Row, 200)
@@ -177,7 +177,7 @@ func TestADecidedRowCostsNoAllocation(t *testing.T) {
 		}
 		table.Decide(at(2*time.Second), rows)
 	}
-	for range 2000 { // at first most keys are kept
+	for range 2000 { // initially most keys are kept
 		request()
 	}
 	n := testing.AllocsPerRun(100, request)
@@ -221,7 +221,7 @@ func hasPartitions(t *testing.T, table *Table, now time.Time, want int) {
 
 func digits(i int) Key { return Key(fmt.Sprintf("%04d", i*7919%10000)) }
 
-func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
+func TestPlannedSplitsHalvePartitionsUpToLimit(t *testing.T) {
 	table := NewTable(Config{Splits: Splits{Start: time.Second, Every: 2 * time.Second,
 		Unavailable: 100 * time.Millisecond, MaxPartitions: 8}}, start)
 	for _, step := range []struct {
@@ -239,7 +239,7 @@ func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
 	}
 }
 
-func TestStaggeredSplitsBeginOneAfterTheOther(t *testing.T) {
+func TestStaggeredSplitsStartInTurn(t *testing.T) {
 	sample := make([]Key, 100)
 	for i := range sample {
 		sample[i] = Key(fmt.Sprintf("%02d", i))
@@ -253,7 +253,7 @@ func TestStaggeredSplitsBeginOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestATableSplitsBySize(t *testing.T) {
+func TestTableSplitsBySize(t *testing.T) {
 	table := NewTable(Config{AutoSplit: AutoSplit{Bytes: 100_000, MaxPartitions: 6}}, start)
 	load(table, 0, 1500*time.Millisecond, digits) // 150 kB
 	hasPartitions(t, table, at(2*time.Second), 2) // after 150 kB
@@ -261,7 +261,7 @@ func TestATableSplitsBySize(t *testing.T) {
 	hasPartitions(t, table, at(20*time.Second), 6)
 }
 
-func TestATableSplitsByLastingLoadOnly(t *testing.T) {
+func TestTableSplitsBySustainedLoad(t *testing.T) {
 	config := Config{PartitionUnits: 1000, AutoSplit: AutoSplit{Load: 0.8, Sustain: 3 * time.Second, MaxPartitions: 2}}
 	busy := NewTable(config, start)
 	load(busy, 0, 4100*time.Millisecond, digits)
@@ -290,7 +290,7 @@ func TestLongIdleTimeIsSkipped(t *testing.T) {
 func TestPlannedCutUsesSeenKeys(t *testing.T) {
 	table := NewTable(Config{Partitions: 10}, start)
 	load(table, 0, 900*time.Millisecond, digits)
-	hasPartitions(t, table, at(time.Second), 1) // before enough rows
+	hasPartitions(t, table, at(time.Second), 1) // too few rows so far
 	load(table, time.Second, 2*time.Second, digits)
 	hasPartitions(t, table, at(2*time.Second), 10)
 }
@@ -321,7 +321,7 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 	}
 }
 
-// offer asks every millisecond about rows with a key until a time, and returns how many passed and the longest delay.
+// offer offers rows with these keys every millisecond, and returns how many were accepted and the longest delay.
 func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, longest time.Duration) {
 	for d := from; d < until; d += time.Millisecond {
 		rows := make([]Row, 0, n*len(keys))
@@ -350,7 +350,7 @@ func TestChildrenOfSplitHaveTheirOwnLimits(t *testing.T) {
 	conformance.True(t, taken == 2000, "%d rows in the window in which both children serve", taken)
 }
 
-func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
+func TestLimiterWithoutCapacityIsRefused(t *testing.T) {
 	for _, c := range []Config{{Limiter: limiter.Queue}, {PartitionUnits: 1, Limiter: "leaky"}, {TableUnits: -1}} {
 		conformance.True(t, c.Check() != nil, "%+v is taken", c)
 	}
@@ -360,7 +360,7 @@ func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
+func TestInstanceLimitsWholeRequests(t *testing.T) {
 	i := NewInstance(1000, start)
 	conformance.Equal(t, i.Take(start, 50, 50), false, "an instance begins with something saved up")
 	taken := 0.0
@@ -373,7 +373,7 @@ func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 	c := i.Count()
 	conformance.True(t, float64(c.Units) == taken && c.Refused == 10_001-int64(taken/30) && c.Rows == 50+10*(c.Refused-1),
 		"%+v", c)
-	// A request larger than the savings passes when they are full, and is paid for afterwards.
+	// A request larger than the savings passes when they are full, and is charged to later time.
 	later := at(20 * time.Second)
 	conformance.True(t, i.Take(later, 200, 200) && !i.Take(later.Add(99*time.Millisecond), 1, 1) &&
 		i.Take(later.Add(102*time.Millisecond), 1, 1), "a large request")

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// maxEnded limits the replaced partitions remembered with their counts.
+// maxEnded limits the number of ended partitions whose counts are kept.
 const maxEnded = MaxPartitions
 
-// cut makes the sorted points the bounds. A partition with an unchanged range stays; the others end, and new ones take
-// over what is known of their keys. They serve after unavailable, with full capacity and empty buckets.
+// cut makes the sorted points the bounds. Partitions with an unchanged range remain. The others end, and new ones
+// inherit their samples of keys. New partitions serve after unavailable, with full capacity and empty buckets.
 func (t *Table) cut(at int64, points []Key, unavailable time.Duration) {
 	parts := make([]*partition, 0, len(points)+1)
-	old := 0 // the first old partition that reaches into the new one
+	old := 0 // index of the first old partition that overlaps the new one
 	for i := range len(points) + 1 {
 		n := &partition{last: i == len(points)}
 		if i > 0 {
@@ -43,7 +43,7 @@ func (t *Table) cut(at int64, points []Key, unavailable time.Duration) {
 	t.parts = parts
 }
 
-// inherit takes over the share of an overlapping old partition's sample and bytes.
+// inherit adds the share of an overlapping old partition's sample and bytes.
 func (p *partition) inherit(o *partition) {
 	part := o.sample.part(func(k Key) bool { return p.start <= k && (p.last || k < p.end) })
 	if n := len(o.sample.keys); n > 0 {
@@ -71,7 +71,7 @@ func (t *Table) retire(at int64, next []*partition) {
 	}
 }
 
-// halve splits a partition in the middle of its known keys, and reports whether it could.
+// halve splits a partition in the middle of its known keys, and reports whether that was possible.
 func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	point, ok := t.middle(p)
 	if !ok {
@@ -83,7 +83,7 @@ func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	return true
 }
 
-// middle is the key that halves the configured sample, or else the keys seen.
+// middle returns the key that halves the configured sample or, without one, the keys seen.
 func (t *Table) middle(p *partition) (Key, bool) {
 	from, _ := slices.BinarySearch(t.config.Sample, p.start)
 	to := len(t.config.Sample)
@@ -103,12 +103,12 @@ func (t *Table) splitAll(at int64) {
 			continue
 		}
 		if !t.halve(p, at, t.config.AutoSplit.Unavailable) {
-			p.retryAt = at + int64(time.Second) // one partition-key value, so far
+			p.retryAt = at + int64(time.Second) // only one partition-key value so far
 		}
 	}
 }
 
-// cutBySeen cuts a table that was to have initial partitions, once enough rows have shown where.
+// cutBySeen cuts a table into its configured initial partitions once enough keys have been seen.
 func (t *Table) cutBySeen(at int64) {
 	n := t.config.Partitions
 	if n < 2 || len(t.config.Sample) > 0 || len(t.parts) > 1 {

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// Stats holds a table's counts since it is simulated, or since Reset.
+// Stats holds a table's counts since its simulation began, or since Reset.
 type Stats struct {
 	Count
-	Requests   int64 // writes
+	Requests   int64 // write requests
 	Partitions []PartitionStats
 }
 
-// PartitionStats are the counts of one partition, current or ended.
+// PartitionStats describes one partition, current or ended, with its counts.
 type PartitionStats struct {
-	Number     int // lasting
-	Position   int // in key order, -1 when it has ended
+	Number     int // permanent
+	Position   int // in key order; -1 if it has ended
 	Start, End Key
 	First      bool          // Start is below all keys
 	Last       bool          // End is above all keys
-	Capacity   float64       // units a second, 0 means no limit
-	Since      time.Time     // it serves with this capacity
-	Until      time.Time     // until then it does not serve
-	Down       time.Duration // it did not serve, or will not, since then
-	Ended      time.Time     // zero is not
-	FirstRow   time.Time     // accepted; zero means none
+	Capacity   float64       // units per second; 0 means no limit
+	Since      time.Time     // start of service with this capacity
+	Until      time.Time     // unavailable until then
+	Down       time.Duration // total unavailability since then
+	Ended      time.Time     // zero if it is current
+	FirstRow   time.Time     // accepted; zero if none
 	LastRow    time.Time
 	Count
 	Seconds []Second
 }
 
-// Stats returns the current counts: the ended partitions first, then the others in key order.
+// Stats returns the counts so far: ended partitions first, then the others in key order.
 func (t *Table) Stats(now time.Time) Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func unixTime(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// Reset resets the counts and forgets the ended partitions; partitions and buckets stay.
+// Reset resets the counts and drops ended partitions. Partitions and buckets do not change.
 func (t *Table) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,11 +75,11 @@ func (t *Table) Reset() {
 	}
 }
 
-// sampler keeps a random choice of keys, to find even halves. It draws how many to skip: most cost a comparison.
+// sampler keeps a random sample of keys, to find their middle. It draws how many to skip, so most cost one comparison.
 type sampler struct {
 	keys [][]byte
-	size int   // keys kept at most
-	seen int64 // keys, estimated after a split
+	size int   // maximum number of kept keys
+	seen int64 // number of keys seen; estimated after a split
 	next int64 // value of seen at which the next key is kept
 }
 
@@ -100,7 +100,7 @@ func (s *sampler) add(key []byte, rng *rand.Rand) {
 	}
 }
 
-// part is a sampler of the keys selected by keep.
+// part returns a sampler of the keys that keep selects.
 func (s *sampler) part(keep func(Key) bool) (p sampler) {
 	p.size = s.size
 	for _, k := range s.keys {

@@ -10,12 +10,12 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// Row is one row of a request to decide about.
+// Row is one row of a request.
 type Row struct {
-	Key     []byte // partition key in the form of Key, only looked at during the call
+	Key     []byte // partition key in the form of Key, not kept after the call
 	Units   int32  // write capacity units
 	Bytes   int32
-	Verdict Verdict // the answer; rows that have one already are left alone
+	Verdict Verdict // the result; only Undecided rows are decided
 
 	owner *partition
 }
@@ -28,34 +28,34 @@ const (
 	Accepted
 	Throttled
 	Unavailable
-	Exempt // not for the simulation to settle; set by the caller
+	Exempt // not subject to the simulation; set by the caller
 )
 
-// Table simulates one table. It is safe for concurrent use; a call holds its one lock and waits for nothing else.
+// Table simulates one table. It is safe for concurrent use. Calls hold its only lock and wait for nothing else.
 type Table struct {
 	mu       sync.Mutex
 	config   Config
-	parts    []*partition // in key order; the first starts below all keys, others where the one before ends
+	parts    []*partition // in key order, without gaps; the first starts below all keys
 	ended    []*partition
 	rng      *rand.Rand
 	lastID   int
 	requests int64
 	clock    schedule
 
-	limit *limiter.Limiter // of all rows
-	asked []limiter.Row    // of one partition, used again
+	limit *limiter.Limiter // of the whole table
+	asked []limiter.Row    // rows of one partition; reused
 }
 
-// minSeen is the number of seen rows at which a table is cut at their keys: this, and minSeenEach for each partition. A
-// partition keeps sampleSize of its keys to find its middle: with 256, halves were so uneven that even a shuffled file
-// used at most 0.85 of the capacity of 32 partitions; a service that knows the size of its files does better.
+// A table is cut by seen keys after minSeen rows, plus minSeenEach per partition. A partition samples sampleSize of its
+// keys to find its middle. With 256, halves were so uneven that even a shuffled file used at most 0.85 of the capacity
+// of 32 partitions; the service, which knows the sizes of its files, does better.
 const (
 	minSeen     = 1000
 	minSeenEach = 20
 	sampleSize  = 4096
 )
 
-// NewTable makes a table with one partition (or c.Sample's), serving from now on.
+// NewTable makes a table with one partition, or those of c.Sample, which serve from now on.
 func NewTable(c Config, now time.Time) *Table {
 	t := &Table{rng: rand.New(rand.NewPCG(c.Seed, 0))}
 	t.parts = []*partition{t.adopt(&partition{last: true, factor: 1}, now.UnixNano())}
@@ -63,7 +63,7 @@ func NewTable(c Config, now time.Time) *Table {
 	return t
 }
 
-// adopt numbers a new partition and configures it.
+// adopt numbers and configures a new partition.
 func (t *Table) adopt(p *partition, since int64) *partition {
 	t.lastID++
 	p.id = t.lastID
@@ -72,21 +72,21 @@ func (t *Table) adopt(p *partition, since int64) *partition {
 	return p
 }
 
-// equip gives a partition its capacity, with an empty bucket.
+// equip gives a partition its configured capacity, with an empty bucket.
 func (t *Table) equip(p *partition, from int64) {
 	p.rate = t.config.PartitionUnits * p.factor
 	p.limit = t.config.limiter(p.rate, from)
 	p.serve(from)
 }
 
-// Answers returns how requests about the table are answered.
+// Answers returns the table's Answers.
 func (t *Table) Answers() Answers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.config.Answers
 }
 
-// Configure replaces the configuration. Partitions stay, with empty buckets; the next row restarts splits and moves.
+// Configure replaces the configuration. Partitions remain, with empty buckets. The next row restarts splits and moves.
 func (t *Table) Configure(c Config, now time.Time) {
 	c = c.filled()
 	t.mu.Lock()
@@ -108,7 +108,7 @@ func (t *Table) Configure(c Config, now time.Time) {
 	t.slowDown(at)
 }
 
-// slowDown gives the partitions their configured shares by their current numbers.
+// slowDown gives the partitions the configured shares, by their current positions.
 func (t *Table) slowDown(at int64) {
 	for i, p := range t.parts {
 		factor := 1.0
@@ -123,7 +123,7 @@ func (t *Table) slowDown(at int64) {
 	}
 }
 
-// Seen reports rows that were already in the table: an even choice of their keys, and the number of rows.
+// Seen reports rows that were already in the table: an even sample of their keys, and the number of rows.
 func (t *Table) Seen(keys []Key, rows int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +134,7 @@ func (t *Table) Seen(keys []Key, rows int64) {
 	}
 }
 
-// ThrottleCode is the code for throttled rows.
+// ThrottleCode returns the code for throttled rows.
 func (t *Table) ThrottleCode() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,8 +154,8 @@ func (t *Table) route(key []byte) *partition {
 	return t.parts[low]
 }
 
-// Decide settles the undecided rows of one write request, partition by partition, like a service that hands each
-// partition its part of the request. It returns after how long the answer leaves: a Limiter may delay it.
+// Decide decides the undecided rows of a write request, partition by partition, like a service that passes each
+// partition its part of the request. It returns the delay of the answer, which a Limiter may cause.
 func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	at := now.UnixNano()
 	t.mu.Lock()
@@ -197,7 +197,7 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	return delay
 }
 
-// admit settles the undecided rows of the partition of rows[0] and leaves others alone.
+// admit decides the undecided rows in the partition of rows[0], and leaves other rows alone.
 func (t *Table) admit(at int64, rows []Row) (delay time.Duration) {
 	p := rows[0].owner
 	t.asked = t.asked[:0]
@@ -221,7 +221,7 @@ func (t *Table) admit(at int64, rows []Row) (delay time.Duration) {
 	return delay
 }
 
-// Reach decides for the keys of a read whether their partitions serve.
+// Reach decides for the keys of a read whether their partitions are available.
 func (t *Table) Reach(now time.Time, rows []Row) {
 	at := now.UnixNano()
 	t.mu.Lock()
@@ -238,14 +238,14 @@ func (t *Table) Reach(now time.Time, rows []Row) {
 	}
 }
 
-// Refused notes that the table refused an accepted row as invalid; its units are spent.
+// Refused records that the table refused an accepted row as invalid. Its units are spent.
 func (t *Table) Refused(r *Row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.owner.total.Failed++
 }
 
-// Latency draws the time of a request to the rows' partitions: the slowest one's.
+// Latency draws the duration of a request: that of the slowest of the rows' partitions.
 func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,14 +288,14 @@ func (t *Table) bounds() []Key {
 	return bounds
 }
 
-// Owner is the lasting number of the partition that holds a key.
+// Owner returns the permanent number of the partition that contains a key.
 func (t *Table) Owner(key Key) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.route([]byte(key)).id
 }
 
-// Split adds points to the bounds. Partitions that are cut are replaced by children that serve after unavailable.
+// Split adds points to the bounds. Divided partitions are replaced by children, which serve after unavailable.
 func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -315,10 +315,10 @@ func (t *Table) recut(at int64, points []Key, unavailable time.Duration) error {
 	slices.Sort(points)
 	points = slices.Compact(points)
 	if len(points) > 0 && points[0] == "" {
-		points = points[1:] // nothing sorts below the empty value
+		points = points[1:] // no key is below the empty value
 	}
 	if len(points)+1 > MaxPartitions {
-		return fmt.Errorf("%d partitions are more than the %d a table may have", len(points)+1, MaxPartitions)
+		return fmt.Errorf("%d partitions exceed the limit of %d per table", len(points)+1, MaxPartitions)
 	}
 	t.cut(at, points, unavailable)
 	if len(t.config.Slow) > 0 {
@@ -327,7 +327,7 @@ func (t *Table) recut(at int64, points []Key, unavailable time.Duration) error {
 	return nil
 }
 
-// Move makes a partition, numbered in key order, stop serving for a while.
+// Move makes a partition, numbered in key order, unavailable for a while.
 func (t *Table) Move(now time.Time, partition int, unavailable time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// checkAtomic gives all rows of a table one error if one has an error or they have several partition keys.
+// checkAtomic gives all rows of a table the same error if any has one, or if their partition keys differ.
 func (w *writer) checkAtomic(tables []TableWrite) {
 	for i := range tables {
 		spread(tables[i].Outcomes)
 	}
-	var first *writeRow // of the table
+	var first *writeRow // first row of the table
 	for i := range w.rows {
 		r := &w.rows[i]
 		if first == nil || first.meta != r.meta {
@@ -31,7 +31,7 @@ func (w *writer) checkAtomic(tables []TableWrite) {
 	w.leaveOut()
 }
 
-// leaveOut keeps only rows without an error.
+// leaveOut drops the rows with an error.
 func (w *writer) leaveOut() {
 	kept := w.rows[:0]
 	w.placeholders = 0
@@ -48,7 +48,7 @@ func (w *writer) leaveOut() {
 	w.rows = kept
 }
 
-// spread gives all rows of a table its first error.
+// spread gives all rows of a table its first error, if there is one.
 func spread(outcomes []wire.Outcome) {
 	for i := range outcomes {
 		if err := outcomes[i].Err; err != nil {
@@ -60,7 +60,7 @@ func spread(outcomes []wire.Outcome) {
 	}
 }
 
-// applyAtomic puts the rows of each table into its own batch, which joins the others if none of them failed.
+// applyAtomic puts the rows of each table into a separate batch, and merges the batches of tables without a failed row.
 func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
 	for from := 0; from < len(w.rows); {
 		to := from + 1
@@ -77,7 +77,7 @@ func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
 
 func (w *writer) applyTable(ctx context.Context, rows []writeRow) *wire.Error {
 	if !slices.ContainsFunc(rows, func(r writeRow) bool { return r.readsFirst() }) {
-		return w.applyRows(ctx, rows) // cannot fail any more
+		return w.applyRows(ctx, rows) // these rows cannot fail any more
 	}
 	all := w.batch
 	w.batch = w.store.db.NewIndexedBatch()

@@ -10,13 +10,13 @@ import (
 
 // Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default.
 type Choices struct {
-	// FirstWriteWins: of two writes of a cell with one timestamp the first stays, not the later.
+	// FirstWriteWins: of two writes of a cell with the same timestamp, the first wins, not the second.
 	FirstWriteWins bool `json:"first_write_wins"`
-	// DeletionsHideEarlier: a write with a timestamp not above that of a deletion stays hidden. Kept only in memory.
+	// DeletionsHideEarlier: a write with a timestamp not above a deletion's is hidden. Deletions are kept in memory only.
 	DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
-	// ExclusiveLowerEdge: a timestamp exactly as old as the table's maximum deviation is refused.
+	// ExclusiveLowerEdge: a timestamp exactly as old as the table's maximum deviation allows is refused.
 	ExclusiveLowerEdge bool `json:"exclusive_lower_edge"`
-	// IndexDelay is how much later than its table an index shows a write.
+	// IndexDelay is how long after its table an index shows a write.
 	IndexDelay time.Duration `json:"-"`
 }
 
@@ -24,7 +24,7 @@ type Choices struct {
 type chosen struct {
 	now       atomic.Pointer[Choices]
 	mu        sync.Mutex
-	deletions map[string]int64 // by row key, or that and the column's name: Unix milliseconds
+	deletions map[string]int64 // times in Unix milliseconds by row key, or by row key and column name
 }
 
 func (c *chosen) get() (choices Choices) {
@@ -34,7 +34,7 @@ func (c *chosen) get() (choices Choices) {
 	return choices
 }
 
-// deleted notes a deletion of a column of a row or, without a name, of the row.
+// deleted records the deletion of a column of a row or, without a name, of the row.
 func (c *chosen) deleted(row, name []byte, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *chosen) hidden(row []byte, cell *wire.Cell) bool {
 	return false
 }
 
-// deletionKey separates the two by their lengths: keys contain any bytes.
+// deletionKey joins a row key and a name. It includes the length, because keys may contain any bytes.
 func deletionKey(row, name []byte) string {
 	return string(row) + "\x00" + string(name) + string([]byte{byte(len(name)), byte(len(name) >> 8)})
 }

@@ -19,7 +19,7 @@ const (
 	dataDir    = "data"
 )
 
-// prepareDir ensures that dir is a store: it has the marker, or it is empty or missing and gets one.
+// prepareDir ensures that dir is a store: it has the marker, or is empty or missing and gets one.
 func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 	names, err := fs.List(dir)
 	switch {
@@ -37,14 +37,14 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 		if n == markerName {
 			return checkMarker(fs, dir)
 		}
-		// left by a process that was killed while it created the store
+		// a .tmp file is left by a process that was killed while it created the store
 		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp")
 	}
 	if foreign {
 		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
 	}
 	if readOnly {
-		return fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
+		return fmt.Errorf("open store %s: the directory is not a tsimport store", dir)
 	}
 	if err := createMarker(fs, dir); err != nil {
 		return fmt.Errorf("create store %s: %w", dir, err)
@@ -71,7 +71,7 @@ func checkMarker(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// makeDir creates a directory and its missing parents, and syncs each in its parent: a loss of power must not lose it.
+// makeDir creates a directory and its missing parents, and syncs each parent, so that they survive a power loss.
 func makeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -97,7 +97,7 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// createMarker writes the marker atomically: a kill leaves an empty directory or a store.
+// createMarker writes the marker atomically, so that a kill leaves an empty directory or a store.
 func createMarker(fs vfs.FS, dir string) error {
 	if err := writeWhole(fs, dir, markerName, []byte(markerText)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func createMarker(fs vfs.FS, dir string) error {
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
 }
 
-// writeWhole creates a file on disk atomically, even if others create it too.
+// writeWhole creates and syncs a file atomically, even if others create it at the same time.
 func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	tmp := fs.PathJoin(dir, fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()))
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -126,7 +126,7 @@ func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	return syncDir(fs, dir)
 }
 
-// readWhole reads a file up to limit bytes.
+// readWhole reads a file, up to limit bytes.
 func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func lockError(dir string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("open store %s: the directory is not writable: %w", dir, err)
 	}
-	if errors.As(err, new(*os.PathError)) { // the lock file could not even be opened
+	if errors.As(err, new(*os.PathError)) { // the lock file could not be opened
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it "+

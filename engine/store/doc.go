@@ -1,5 +1,5 @@
-// Package store keeps tables and rows in one directory, in Pebble. Open returns a Store, which creates tables, and
-// changes and reads rows in primary-key order. An acknowledged write survives a crash (unless NoSync is set), a row is
-// atomic, an auto-increment value is never given twice, and one process owns a directory. After a disk failure nothing
-// is acknowledged.
+// Package store keeps tables and rows in a directory, in Pebble. Open returns a Store, which creates tables, changes
+// rows, and reads them in primary-key order. Acknowledged writes survive a crash (unless NoSync is set), row changes
+// are atomic, auto-increment values are never repeated, and only one process can open a directory. After a disk failure
+// nothing is acknowledged.
 package store

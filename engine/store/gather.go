@@ -8,27 +8,27 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gather lets one flush write several memtables while rows are written and not read: level 0 gets few large files, and
-// memtables stay small. A flush takes all full memtables, so each is held back until enough others are full. The log
-// holds their rows meanwhile. Pebble's callback for a new file holds none of its locks.
+// gather makes one flush write several memtables while rows are written but not read, so that memtables are small and
+// level 0 has few large files. A flush takes all full memtables, so it is held back until enough are full; their rows
+// are in the log. It is held in Pebble's callback for a new file, which holds no locks.
 //
-// The first flushes are not held back: that helps only once there is much to merge. Reads end it, since they look into
-// each memtable: updates of 1,000,000 rows cost half as much again.
+// The first flushes are not held back, because it helps only with much data to merge. Reads end it, because they search
+// every memtable: it would make updates of 1,000,000 rows half as expensive again.
 type gather struct {
-	after int           // number of flushes
-	count int           // memtables; 0 holds nothing back
-	most  time.Duration // limit for holding a flush back
-	read  atomic.Bool   // rows were read since the last flush began
+	after int           // number of first flushes that are not held back
+	count int           // number of memtables per flush; 0 holds nothing back
+	most  time.Duration // longest time for which a flush is held back
+	read  atomic.Bool   // rows were read since the last flush started
 
 	mu      sync.Mutex
-	flushes int           // that began
-	logs    int           // that were made, one for each memtable
-	until   int           // number of logs at which the current flush continues
-	held    chan struct{} // closed at that number; nil if no flush is held back
-	on      bool          // the store is open: Pebble waits for flushes while it opens and closes one
+	flushes int           // number of flushes started
+	logs    int           // number of logs created, one per memtable
+	until   int           // value of logs at which the current flush continues
+	held    chan struct{} // closed then; nil if no flush is held back
+	on      bool          // the store is open; Pebble waits for flushes while it opens and closes
 }
 
-// listen observes a database about to be opened.
+// listen adds callbacks to the listener of a database about to be opened.
 func (g *gather) listen(l *pebble.EventListener) {
 	l.FlushBegin = func(pebble.FlushInfo) { g.begin() }
 	l.WALCreated = func(pebble.WALCreateInfo) { g.full() }
@@ -57,7 +57,7 @@ func (g *gather) full() {
 	g.release()
 }
 
-// release lets the flush continue if it is time. The caller holds mu.
+// release lets the flush continue if it is due. The caller holds mu.
 func (g *gather) release() {
 	if g.held != nil && (!g.on || g.logs >= g.until || g.read.Load()) {
 		close(g.held)
@@ -65,7 +65,7 @@ func (g *gather) release() {
 	}
 }
 
-// noteRead notes that rows are read, and lets the flush continue: memtables take their memory from the block cache.
+// noteRead records that rows are read, and lets the flush continue: memtables take memory from the block cache.
 func (g *gather) noteRead() {
 	if g.read.Load() || g.read.Swap(true) {
 		return
@@ -90,12 +90,12 @@ func (g *gather) wait() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.held == held {
-			g.held = nil // the flush may have more files
+			g.held = nil // the flush may create more files
 		}
 	}
 }
 
-// hold sets whether flushes are held back from now on.
+// hold sets whether flushes may be held back from now on.
 func (g *gather) hold(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

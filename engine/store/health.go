@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// health knows whether the store is still writable.
+// health tracks whether the store is writable.
 type health struct {
 	mu       sync.Mutex
-	err      error         // the first failure of the log or the manifest: final
-	flushErr error         // the last flush failed: over when one succeeds
-	failed   chan struct{} // closed with err
+	err      error         // first failure of the log or the manifest; permanent
+	flushErr error         // error of the last flush, until one succeeds
+	failed   chan struct{} // closed when err is set
 
-	flushFailed chan struct{} // one slot: a flush failed
+	flushFailed chan struct{} // has one slot; filled when a flush fails
 	corrupt     atomic.Bool   // a file is damaged, which stops compactions
 }
 
@@ -37,7 +37,7 @@ func (h *health) cause() error {
 	return h.err
 }
 
-// state returns why the store cannot be written, permanently or now.
+// state returns why the store cannot be written, permanently or at present.
 func (h *health) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *health) state() error {
 	return h.flushErr
 }
 
-// refusal returns why a write cannot start. Its code is not retryable: a full disk does not empty itself.
+// refusal returns why a write cannot start. Its code does not allow retries, because a full disk stays full.
 func (h *health) refusal() *wire.Error {
 	err := h.state()
 	if err == nil {
@@ -56,7 +56,7 @@ func (h *health) refusal() *wire.Error {
 	return wire.Failf(wire.CodeNoPermission, "The store cannot be written: %v: nothing was applied.", err)
 }
 
-// ambiguous is the answer to a write during which the store failed: it may or may not exist after reopening.
+// ambiguous returns the answer to a write during which the store failed: it may or may not exist after reopening.
 func (h *health) ambiguous() *wire.Error {
 	if err := h.cause(); err != nil {
 		return wire.Failf(wire.CodeInternalServerError, "The store failed while writing: %v.", err)
@@ -64,9 +64,9 @@ func (h *health) ambiguous() *wire.Error {
 	return nil
 }
 
-// listener observes the flushes. FlushEnd's error for an empty memtable is not one; real ones come as background error.
+// listener observes flushes. FlushEnd's error for an empty memtable is none; real errors are background errors.
 func (h *health) listener() *pebble.EventListener {
-	var ended error // guarded by h.mu: of the last flush
+	var ended error // error of the last flush; guarded by h.mu
 	return &pebble.EventListener{
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			h.corrupt.Store(true)
@@ -83,7 +83,7 @@ func (h *health) listener() *pebble.EventListener {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if ended == nil || !errors.Is(err, ended) {
-				return // of a compaction: writes continue
+				return // of a compaction; writes continue
 			}
 			h.flushErr = err
 			select {
@@ -94,16 +94,16 @@ func (h *health) listener() *pebble.EventListener {
 	}
 }
 
-// compactions limits concurrent ones. Pebble repeats one that meets a damaged file forever, without a pause.
+// compactions limits concurrent compactions. Pebble would retry one that finds a damaged file forever, without a pause.
 func (h *health) compactions() (low, high int) {
 	if h.corrupt.Load() {
-		return 0, 1 // Pebble divides by the second
+		return 0, 1 // Pebble divides by high
 	}
 	return 1, 2
 }
 
-// logger is Pebble's. Its Fatalf returns, while Pebble's own ends the process: every caller in Pebble that can meet a
-// disk error continues with its own error, except the commit, whose caller asks health afterwards.
+// logger is Pebble's logger. Its Fatalf returns instead of ending the process. Every caller in Pebble that can have a
+// disk error then returns an error, except for commit, after which the store asks health.
 type logger struct{ health *health }
 
 func (logger) Infof(string, ...any)  {}

@@ -12,19 +12,19 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A secondary index is a table with rows that follow another table's, kept in the batch that writes those.
+// A secondary index is a table whose rows follow those of another table. Both are written in the same batch.
 
-// index is a table's record of one of its indexes.
+// index describes an index in its table's meta.
 type index struct {
 	ID      uint32
 	Name    string
-	Key     []wire.KeyColumn // whole: first the columns given at creation
-	Named   int              `json:",omitempty"` // of these; 0 means all
+	Key     []wire.KeyColumn // complete key; the columns given at creation come first
+	Named   int              `json:",omitempty"` // number of columns given at creation; 0 means all
 	Columns []string         `json:",omitempty"`
 	Local   bool             `json:",omitempty"`
 }
 
-// meta is the index as described with its table: with its original columns.
+// meta returns the index as described with its table, with the columns given at creation.
 func (x *index) meta() wire.IndexMeta {
 	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns, Local: x.Local}
 	for i, k := range x.Key {
@@ -42,7 +42,7 @@ func (x *index) has(name string) bool {
 		func(k wire.KeyColumn) bool { return k.Name == name })
 }
 
-// table is the index as a table, which is read like any other.
+// table returns the index as a table, which is read like any other.
 func (x *index) table(of *meta) *meta {
 	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: of.TTL, NoUpdate: of.NoUpdate, MaxVersions: 1,
 		Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
@@ -53,7 +53,7 @@ func (x *index) table(of *meta) *meta {
 	return m
 }
 
-// newIndex checks an index of a table and numbers it.
+// newIndex checks an index of a table and gives it a number.
 func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	if err := wire.CheckIndexable(m.TTL, m.MaxVersions, !m.NoUpdate); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	return x, nil
 }
 
-// CreateIndex creates an index of a table. Writers wait while existing rows are put into it.
+// CreateIndex creates an index of a table. Writers wait while existing rows are added to it.
 func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -89,7 +89,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	if err != nil {
 		return err
 	}
-	// From now on the number is taken, so that no table gets the rows that a crash leaves over.
+	// From now on the number is taken, so that no other table gets the rows that a crash may leave behind.
 	counter := s.db.NewBatch()
 	counter.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
 	if err := s.commitAndWait(ctx, counter); err != nil {
@@ -97,7 +97,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	}
 	if r.BaseData {
 		err := s.fill(ctx, &m, x)
-		ctx = context.WithoutCancel(ctx) // its rows are there: the index is made, or they go, also when the client has gone
+		ctx = context.WithoutCancel(ctx) // its rows exist: finish, or remove them, even if the client disconnects
 		if err != nil {
 			b := s.db.NewBatch()
 			dropRows(b, x)
@@ -108,7 +108,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		}
 	}
 	m.Indexes = append(slices.Clip(m.Indexes), *x)
-	s.transactions.endOf(t) // their writes are not in it
+	s.transactions.endOf(t) // their writes are not in the index
 	b := s.db.NewBatch()
 	of := x.table(&m)
 	if err := s.putTable(b, of); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	return nil
 }
 
-// DropIndex removes an index and its rows.
+// DropIndex deletes an index and its rows.
 func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -135,7 +135,7 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if at < 0 {
 		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
 	}
-	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // nothing is pending for it then
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // so that no changes of it are pending
 		return err
 	}
 	s.transactions.endOf(t)
@@ -155,7 +155,7 @@ func dropRows(b *pebble.Batch, x *index) {
 	b.DeleteRange(appendRowPrefix(nil, x.ID), appendRowPrefix(nil, x.ID+1), nil)
 }
 
-// forget drops a table after its description is gone.
+// forget drops a table whose description has been deleted.
 func (s *Store) forget(name string) {
 	if t := s.Table([]byte(name)); t != nil {
 		t.dropped = true
@@ -163,7 +163,7 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// fill puts the rows of a table into a new index. They are synced with the table's description, which comes later.
+// fill adds the rows of a table to a new index. They are synced with the table's description, which is written later.
 func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 	from, to := appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1)
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
@@ -183,7 +183,7 @@ func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 	})
 }
 
-// entry is the key of the row's entry in the index, if it has one.
+// entry returns the key of the row's entry in the index, if it has one.
 func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.Error) {
 	entry = appendRowPrefix(nil, x.ID)
 	for _, k := range x.Key {
@@ -204,8 +204,8 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row returns the non-key part of an index row: the columns of the index, and marks for the time to live. One without a
-// name has the time of the row's newest cell; others have the times of index key columns outside the table's key.
+// row returns the cells of an index row: the columns of the index, and marks for the time to live. A mark without a
+// name has the time of the row's newest cell; the others have the times of index key columns outside the table's key.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
 	base := int64(0)
@@ -233,7 +233,7 @@ func mark(name []byte, timestamp int64) wire.Cell {
 	return wire.Cell{Name: name, Type: wire.Boolean, Value: []byte{1}, Timestamp: timestamp, Stamped: true}
 }
 
-// unmark removes the marks from the cells of an index row, in place. there is false if one has expired.
+// unmark removes the marks from the cells of an index row, in place. there is false if a mark has expired.
 func (m *meta) unmark(cells []wire.Cell, now *rules) (kept []wire.Cell, there bool) {
 	kept = cells[:0]
 	for i := range cells {
@@ -256,7 +256,7 @@ func named(key []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// newest is the newest version of a column among sorted cells; of several with one time, the last one written.
+// newest returns the newest version of a column in sorted cells; of several with one timestamp, the last written.
 func newest(cells []wire.Cell, name string) *wire.Cell {
 	for i := range cells {
 		if string(cells[i].Name) != name {
@@ -270,8 +270,8 @@ func newest(cells []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// follow updates the indexes of a row's table, in the batch that writes the row: cells is its new sorted content; there
-// means that it exists. It is called before the row is written. refused is the row's error; then nothing was written.
+// follow updates the indexes of a row's table, in the batch that will write the row. cells is its new sorted content,
+// and there says whether it will exist. refused is an error of the row, after which nothing is written.
 func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wire.Error, err error) {
 	if len(r.meta.Indexes) == 0 {
 		return nil, nil
@@ -296,7 +296,7 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 	if err == nil {
 		old, ok := readRow(value, nil)
 		for i := range r.meta.Indexes {
-			// What is in the table was small enough.
+			// A stored row was small enough.
 			changes[i].from, _, _ = r.meta.Indexes[i].entry(key, old)
 		}
 		closer.Close()

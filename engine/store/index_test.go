@@ -76,7 +76,7 @@ func drawChange(rng *rand.Rand) wire.Change {
 	return c
 }
 
-// drawChanges draws changes of different rows: one request for a table with indexes accepts no others.
+// drawChanges draws changes of different rows, because a table with indexes refuses repeated ones.
 func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 	has := map[string]bool{}
 	for range n {
@@ -120,7 +120,7 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 		key, _ := decodeKey(it.Key(), m.Key)
 		cells, _ := readRow(it.Value(), nil)
 		for _, x := range m.Indexes {
-			// The model: the cells of a row by name, written by hand.
+			// The model: the cells of a row by name.
 			has := map[string]wire.Cell{}
 			for _, c := range append(key, cells...) {
 				has[string(c.Name)] = c
@@ -203,7 +203,7 @@ func TestIndexesMatchTableAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// indexAndCrash writes from three clients while indexes come and go, and copies the disk as a loss of power leaves it.
+// indexAndCrash writes from three clients while indexes are created and dropped, and copies the disk of a power loss.
 func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand) *vfs.MemFS {
 	var mu sync.Mutex
 	var after *vfs.MemFS
@@ -218,7 +218,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		return left > 0
 	}
 	var all sync.WaitGroup
-	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()} // the clone draws, too
+	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()} // drawn now, as the clone draws, too
 	for client, seed := range seeds {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 3))
@@ -226,7 +226,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 				conformance.Equal(t, s.upToDate(ctx, s.Table([]byte("by_a")).meta.Load()), nil, "upToDate")
 				if client == 0 && n%7 == 3 {
 					switch x := []wire.IndexMeta{byB, byNP}[rng.IntN(2)]; rng.IntN(2) {
-					case 0: // it may be there, or not
+					case 0: // the index may exist, or not
 						_ = s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: x, BaseData: true})
 					default:
 						_ = s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte(x.Name)})
@@ -249,7 +249,7 @@ var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Typ
 
 func integer(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 
-func TestAPartOfAKeyIsNotAKey(t *testing.T) {
+func TestPartialKeyIsInvalid(t *testing.T) {
 	m := &meta{ID: 7, Key: schema}
 	b, err := m.appendKey(nil, []wire.Cell{column("s", words("a\x00")), column("i", whole(-1)),
 		{Name: []byte("b"), Type: wire.Binary, Value: []byte{255}}})
@@ -260,7 +260,7 @@ func TestAPartOfAKeyIsNotAKey(t *testing.T) {
 	}
 }
 
-// fillForSplits writes rows of some 280 bytes in random order, the n-th with the partition key of keyOf.
+// fillForSplits writes rows of about 280 bytes in random order. Row n has the partition key keyOf(n).
 func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf func(n int) []byte) *Table {
 	r := tableRequest("t", -1, 1)
 	r.Key = []wire.KeyColumn{{Name: "p", Type: column}, {Name: "n", Type: wire.KeyInteger}}
@@ -292,13 +292,13 @@ func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf 
 }
 
 func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
-	const rows = 12_000 // some 3 MB
+	const rows = 12_000 // about 3 MB
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n-rows/2)) }
 	for name, c := range map[string]struct {
 		column  wire.KeyType
 		keyOf   func(n int) []byte
-		largest int64 // of a partition key, bytes
-		least   int64 // of a part
+		largest int64 // bytes of one partition key
+		least   int64 // bytes of a part
 	}{
 		"texts that begin alike": {wire.KeyString,
 			func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
@@ -306,7 +306,7 @@ func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 		"integers, most in a few": {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
 		"binaries with zero bytes": {wire.KeyBinary,
 			func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
-		// which take little in a file where they are long
+		// long keys that compress well
 		"nested keys": {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17},
 		"one key has half": {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) },
 			9 << 20, 1 << 19},
@@ -332,7 +332,7 @@ func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 	}
 }
 
-// splitsOf returns where the parts of 1 MiB begin, except the first, as keys of the store; a limit of 0 means none.
+// splitsOf returns where parts of 1 MiB begin, except the first, as keys of the store; a limit of 0 means none.
 func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte) {
 	t.Helper()
 	rows, e := s.SplitPoints(ctx, tab, &wire.SplitPoints{
@@ -349,7 +349,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 	return points
 }
 
-// checkParts fails unless points are increasing partition keys that cut off about 1 MiB each, or a larger key's end.
+// checkParts fails unless points are increasing partition keys that each cut off about 1 MiB, or one larger key.
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	it := conformance.Try(s.db.NewIter(nil)).Must(t)
 	defer it.Close()
@@ -369,13 +369,13 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	conformance.True(t, size <= 2<<20+largest, "the last part has %d bytes", size)
 }
 
-// seen is the expected content of a table's indexes at a moment.
+// seen is the expected content of a table's indexes at one time.
 type seen struct {
 	at   int64
 	rows map[string]map[string]string
 }
 
-// An index always shows its table of one delay ago, by a clock that jumps.
+// An index always shows its table as of one delay ago, by a clock that jumps.
 func TestDelayedIndexShowsFormerTable(t *testing.T) {
 	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -385,7 +385,7 @@ func TestDelayedIndexShowsFormerTable(t *testing.T) {
 		delay := time.Duration(1+rng.IntN(20)) * time.Millisecond
 		must(t, s.Choose(Choices{IndexDelay: delay}))
 		history := []seen{{s.millis(), computed(t, s, tab.meta.Load())}}
-		since := map[string]int64{} // when an index was brought up to date regardless of the delay
+		since := map[string]int64{} // time when an index was last brought up to date despite the delay
 		for step := range 150 {
 			changes := drawChanges(rng, 1+rng.IntN(4))
 			out := make([]wire.Outcome, len(changes))
@@ -405,7 +405,7 @@ func TestDelayedIndexShowsFormerTable(t *testing.T) {
 			history = append(history, seen{s.millis(), computed(t, s, m)})
 			clock = clock.Add(time.Duration(1+rng.IntN(8)) * time.Millisecond)
 			if rng.IntN(3) > 0 {
-				continue // nobody reads
+				continue // no index is read
 			}
 			want := map[string]map[string]string{}
 			for _, x := range m.Indexes {
@@ -419,7 +419,7 @@ func TestDelayedIndexShowsFormerTable(t *testing.T) {
 			}
 			compareIndexes(t, s, m, want, fmt.Sprintf("seed %d, step %d", seed, step))
 		}
-		if err := s.Choose(Choices{}); err != nil { // all at once
+		if err := s.Choose(Choices{}); err != nil { // brings all indexes up to date at once
 			t.Fatal(err)
 		}
 		checkIndexes(t, s, fmt.Sprintf("seed %d, without a delay", seed))

@@ -7,13 +7,13 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Keys of the store begin with a space byte. A row's key is the table's number and each primary-key column as a tag
-// byte and a payload that sorts: integers big-endian with the sign flipped, strings and binaries with 00 as 00 ff,
-// ended by 00 01. The infinities of a range have tags of their own, so bounds are ordinary keys.
+// Keys of the store begin with a byte for their kind. A row's key has the table's number, and for each key column a tag
+// byte and a payload that sorts: integers big-endian with the sign bit flipped, strings and binaries with 00 as 00 ff,
+// ended by 00 01. The infinities of a range have their own tags, so bounds are ordinary keys.
 const (
 	spaceTables  = 0x01
 	spaceRows    = 0x02
-	spaceNumbers = 0x03 // one key
+	spaceNumbers = 0x03 // a single key
 	spaceLate    = 0x04 // see late.go
 
 	tagInfMin  = 0x01
@@ -29,7 +29,7 @@ func appendRowPrefix(dst []byte, table uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, spaceRows), table)
 }
 
-// appendColumn writes one primary-key value; the caller has checked its type.
+// appendColumn appends a primary-key value, whose type the caller has checked.
 func appendColumn(dst []byte, c *wire.Cell) []byte {
 	switch c.Type {
 	case wire.InfMin:
@@ -56,7 +56,7 @@ func appendEscaped(dst, b []byte) []byte {
 	}
 }
 
-// decodeKey decodes a row's key to cells, with the names of the schema. The values do not alias key.
+// decodeKey decodes a row's key to cells with the names in schema. The values do not alias key.
 func decodeKey(key []byte, schema []wire.KeyColumn) ([]wire.Cell, bool) {
 	r := newKeyReader(schema)
 	cells, ok := r.read(key)
@@ -86,12 +86,12 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// keyReader decodes consecutive row keys without allocations. The cells are views, valid until the next key.
+// keyReader decodes consecutive row keys without allocating. The cells are views, valid until the next key.
 type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte
 	cells  []wire.Cell
-	values []byte // values that differ from their bytes in the key
+	values []byte // memory of values that differ from their bytes in the key
 }
 
 func newKeyReader(schema []wire.KeyColumn) keyReader {
@@ -114,7 +114,7 @@ func (r *keyReader) read(key []byte) (cells []wire.Cell, ok bool) {
 		}
 		tag := key[0]
 		key = key[1:]
-		// Values already handed out stay where they are when the memory of values grows.
+		// When append moves r.values, earlier values still refer to the old memory.
 		from := len(r.values)
 		var value []byte
 		switch tag {
@@ -126,7 +126,7 @@ func (r *keyReader) read(key []byte) (cells []wire.Cell, ok bool) {
 			value, key = r.values[from:len(r.values):len(r.values)], key[8:]
 		case tagString, tagBinary:
 			if end := bytes.IndexByte(key, 0); end >= 0 && end+1 < len(key) && key[end+1] == 0x01 {
-				value, key = key[:end:end], key[end+2:] // nothing is escaped in it
+				value, key = key[:end:end], key[end+2:] // it has no escaped bytes
 			} else if value, key, ok = readEscaped(key); !ok {
 				return nil, false
 			}

@@ -14,34 +14,34 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Indexes may follow their tables with a delay. Their changes are then kept beside the row, in its batch, and carried
-// out when an index is read after their time, by the store's clock. Opening a store carries out all.
+// Indexes may follow their tables with a delay. Their changes are then stored with the row, in its batch, and applied
+// when an index is read after they are due by the store's clock. Opening a store applies all of them.
 
-// late holds delayed changes of indexes.
+// late tracks delayed changes of indexes.
 type late struct {
-	mu     sync.Mutex    // held while changes are carried out
-	serial atomic.Uint64 // of the last change that was kept
-	any    atomic.Bool   // something was kept since all was carried out
+	mu     sync.Mutex    // held while changes are applied
+	serial atomic.Uint64 // number of the last stored change
+	any    atomic.Bool   // changes were stored since all were applied
 }
 
-// lateKey is where a change of a row of a table waits.
+// lateKey returns the key under which a delayed change is stored.
 func lateKey(table uint32, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
 }
 
-// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The lock of the row keeps their order.
+// postpone stores changes of a table's indexes until due, in Unix milliseconds. The row's lock preserves their order.
 func (s *Store) postpone(b *pebble.Batch, table uint32, due int64, changes *pebble.Batch) error {
 	s.late.any.Store(true)
 	value := append(binary.BigEndian.AppendUint64(nil, uint64(due)), changes.Repr()...)
 	return b.Set(lateKey(table, s.late.serial.Add(1)), value, nil)
 }
 
-// catchUp carries out the delayed index changes of a table, up to a time.
+// catchUp applies the delayed index changes of a table that are due by until.
 func (s *Store) catchUp(ctx context.Context, table uint32, until int64) *wire.Error {
 	return s.carryOut(ctx, lateKey(table, 0), lateKey(table+1, 0), until)
 }
 
-// catchUpAll carries out everything. Nobody writes meanwhile.
+// catchUpAll applies all delayed changes. The caller excludes writes.
 func (s *Store) catchUpAll(ctx context.Context) *wire.Error {
 	err := s.carryOut(ctx, []byte{spaceLate}, []byte{spaceLate + 1}, int64(maxTime))
 	if err == nil {
@@ -55,7 +55,7 @@ const maxTime = 1<<63 - 1
 func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wire.Error {
 	s.late.mu.Lock()
 	defer s.late.mu.Unlock()
-	// A crash leaves the changes or their results.
+	// After a crash, either the changes or their results exist.
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
 		if len(value) < 8 {
 			return false, fmt.Errorf("an index change is damaged")
@@ -74,10 +74,10 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 	})
 }
 
-// rewritten is the number of changes that rewrite commits at a time.
+// rewritten is the number of keys that rewrite commits at a time.
 const rewritten = 1000
 
-// rewrite commits what f puts into a batch for each key from one up to another, until f stops. It syncs nothing.
+// rewrite calls f for each key from one up to another, until f stops, and commits f's changes in batches, unsynced.
 func (s *Store) rewrite(
 	ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error),
 ) *wire.Error {
@@ -106,19 +106,19 @@ func (s *Store) rewrite(
 	return s.commit(ctx, b, false)
 }
 
-// upToDate updates an index to its current state before it is read.
+// upToDate applies the due changes of an index before it is read.
 func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 	if m.Of == "" || s.o.ReadOnly || !s.late.any.Load() {
 		return nil
 	}
 	t := s.Table([]byte(m.Of))
 	if t == nil {
-		return nil // dropped meanwhile
+		return nil // it was dropped meanwhile
 	}
 	return s.catchUp(ctx, t.id, s.millis())
 }
 
-// openLate carries out the changes kept when the store was closed or killed.
+// openLate applies the changes that were pending when the store was closed or killed.
 func (s *Store) openLate() error {
 	if s.o.ReadOnly {
 		return nil
@@ -129,15 +129,15 @@ func (s *Store) openLate() error {
 	return nil
 }
 
-// Choose sets how the store answers from now on. It is safe for concurrent use. A changed delay updates all indexes.
+// Choose sets the store's choices from now on. It is safe for concurrent use. Changing the delay updates all indexes.
 func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
-		return fmt.Errorf("the delay of indexes is %s; it may be from 0 to %s", c.IndexDelay, maxIndexDelay)
+		return fmt.Errorf("the delay of indexes is %s; want 0 to %s", c.IndexDelay, maxIndexDelay)
 	}
 	if old := s.choices.get(); c != old {
 		s.ddl.Lock()
 		defer s.ddl.Unlock()
-		s.transactions.endOf(nil) // their writes follow the old choices
+		s.transactions.endOf(nil) // their writes were made under the old choices
 		if c.IndexDelay == old.IndexDelay {
 			s.choices.now.Store(&c)
 			return nil

@@ -2,10 +2,10 @@ package store
 
 import "hash/maphash"
 
-// stripeCount is the number of locks that the rows of all tables share. A batch of 200 rows takes about half of them.
+// stripeCount is the number of locks shared by the rows of all tables. A batch of 200 rows takes about half of them.
 const stripeCount = 256
 
-// stripeSet holds the stripes of one request, each shared or owned.
+// stripeSet holds the stripes that a request locks, each shared or exclusive.
 type stripeSet struct {
 	shared, owned [stripeCount / 64]uint64
 }
@@ -31,7 +31,7 @@ func (s *stripeSet) each(f func(i int, own bool)) {
 
 func (s *Store) stripe(key []byte) uint64 { return maphash.Bytes(s.seed, key) % stripeCount }
 
-// lock takes the stripes in ascending order, the same for everyone.
+// lock locks the stripes in ascending order, which avoids deadlocks.
 func (s *Store) lock(set *stripeSet) {
 	set.each(func(i int, own bool) {
 		if own {

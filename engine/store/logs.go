@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkLogs refuses a store whose files lack acknowledged batches, before Pebble drops what seems left by a crash.
+// checkLogs refuses a store whose files lack acknowledged batches, before Pebble takes the loss for that of a crash.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
 	last, err := s.flushedSerial(fs, data, lock)
@@ -50,7 +50,7 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 	return nil
 }
 
-// withoutLogs is a file system in which Pebble finds no log.
+// withoutLogs is a file system that hides the logs from Pebble.
 type withoutLogs struct{ vfs.FS }
 
 func (fs withoutLogs) List(dir string) ([]string, error) {
@@ -58,7 +58,7 @@ func (fs withoutLogs) List(dir string) ([]string, error) {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".log") }), err
 }
 
-// flushedSerial is the number of the last batch in tables, ignoring logs.
+// flushedSerial returns the number of the last batch that was flushed, ignoring logs.
 func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64, error) {
 	if d, err := pebble.Peek(data, fs); err != nil || !d.Exists {
 		return 0, err
@@ -73,7 +73,7 @@ func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 	return number, err
 }
 
-// eachSerial calls f with the number of each batch of a log, up to its end or the first damage.
+// eachSerial calls f with the number of each batch in a log, up to its end or the first damage.
 func eachSerial(fs vfs.FS, data, name string, f func(uint64) error) error {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
 	if err != nil {
@@ -103,12 +103,12 @@ func eachSerial(fs vfs.FS, data, name string, f func(uint64) error) error {
 	}
 }
 
-// newReader converts the log's number to the type that Pebble does not export.
+// newReader calls f with the log's number converted to a type that Pebble does not export.
 func newReader[N ~uint64](f func(io.Reader, N) *record.Reader, r io.Reader, number uint64) *record.Reader {
 	return f(r, N(number))
 }
 
-// lastSerial is the number that a batch writes.
+// lastSerial returns the number that a batch writes under serialKey.
 func lastSerial(repr []byte) (number uint64, ok bool) {
 	if len(repr) < batchrepr.HeaderLen {
 		return 0, false

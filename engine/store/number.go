@@ -10,21 +10,21 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// numbers are the values of auto-increment columns, one ascending series for the whole store: the clock's microseconds,
-// or one more than the last. Before a number above reserved is given, a higher reserved is in the log, and a reopened
-// store continues above it. So no number repeats or decreases. (The highest stored would be lost with its row.)
+// numbers generates auto-increment values, one ascending series for the whole store: the clock's microseconds, or the
+// last one plus one. Before a number above reserved is used, a higher reserved is logged, and a reopened store
+// continues above it. So no number repeats or decreases. (The highest stored number would be lost with its row.)
 type numbers struct {
 	mu       sync.Mutex
 	last     int64
 	reserved int64
 }
 
-// numberBlock is the quantity of numbers reserved at a time: ten seconds of the clock's microseconds.
+// numberBlock is how many numbers are reserved at a time: the microseconds in ten seconds.
 const numberBlock = 10_000_000
 
 var (
 	numbersKey = []byte{spaceNumbers}
-	noNumber   = []byte{tagInteger, 0, 0, 0, 0, 0, 0, 0, 0} // a key's place for one
+	noNumber   = []byte{tagInteger, 0, 0, 0, 0, 0, 0, 0, 0} // placeholder in a key
 )
 
 func (s *Store) loadNumbers() error {
@@ -46,7 +46,7 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 		reserved := last + numberBlock
 		b := s.db.NewBatch()
 		defer func() {
-			if s.health.cause() == nil { // or Pebble's log may still write to it
+			if s.health.cause() == nil { // otherwise Pebble's log may still use it
 				b.Close()
 			}
 		}()
@@ -62,8 +62,8 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 	return first, nil
 }
 
-// assign numbers the rows with a placeholder in request order. The caller owns their stripes until the rows are
-// visible, so the lower number is seen first. Such a row has no lock of its own: nobody else can name it yet.
+// assign numbers the rows with a placeholder, in request order. The caller owns their stripes until the rows are
+// visible, so lower numbers are visible first. Such rows need no locks themselves: nobody can name them yet.
 func (w *writer) assign(ctx context.Context) *wire.Error {
 	if w.placeholders == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 		if r.number == 0 {
 			continue
 		}
-		at := columnAt(r.key, r.number) + 1 // after the tag
+		at := columnAt(r.key, r.number) + 1 // skip the tag
 		binary.BigEndian.PutUint64(r.key[at:], uint64(n)^1<<63)
 		values = binary.LittleEndian.AppendUint64(values, uint64(n))
 		c := &r.change.Row.Key[r.number]
@@ -88,7 +88,7 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 	return nil
 }
 
-// checkNumber returns which key column waits for a number, 0 for none. A key with a number must exist, or be deleted.
+// checkNumber returns the key column that needs a number, 0 for none. A row with a number must exist, or be deleted.
 func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	for i := range m.Key {
 		switch {
@@ -102,7 +102,7 @@ func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	return 0, nil
 }
 
-// columnAt is the start of column i in a row's key made by appendKey.
+// columnAt returns the offset of column i in a row key made by appendKey.
 func columnAt(key []byte, i int) int {
 	at := rowPrefixBytes
 	for ; i > 0; i-- {
@@ -121,5 +121,5 @@ func columnAt(key []byte, i int) int {
 	return at
 }
 
-// partitionPart is a row's key up to the end of its partition key.
+// partitionPart returns a row's key up to the end of its partition key.
 func partitionPart(key []byte) []byte { return key[:columnAt(key, 1)] }

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// newNumbered creates a table of the columns p STRING, n INTEGER numbered by the table, and s STRING.
+// newNumbered creates a table with the key columns p STRING, n INTEGER AUTO_INCREMENT and s STRING.
 func newNumbered(t testing.TB, s *Store) *Table {
 	t.Helper()
 	r := tableRequest("numbered", -1, 1)
@@ -27,7 +27,7 @@ func newNumbered(t testing.TB, s *Store) *Table {
 	return s.Table(r.Name)
 }
 
-// numberedKey has a placeholder for n = 0.
+// numberedKey returns a key. n = 0 means the placeholder.
 func numberedKey(p string, n int64, s string) []wire.Cell {
 	key := []wire.Cell{
 		{Name: []byte("p"), Type: wire.String, Value: []byte(p)},
@@ -96,7 +96,7 @@ func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
+func TestNumbersRiseDespiteClockGoingBack(t *testing.T) {
 	c := &clock{}
 	s := open(t, Options{Now: c.now})
 	tab := newNumbered(t, s)
@@ -112,7 +112,7 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
-// TestNumbersAppearInOrder: once a reader has seen a number, eight writers of its partition key add no lower one.
+// TestNumbersAppearInOrder checks that eight writers of a partition key add no lower number than one already seen.
 func TestNumbersAppearInOrder(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
@@ -138,7 +138,7 @@ func TestNumbersAppearInOrder(t *testing.T) {
 		for {
 			now, err := stored(s, tab, "p")
 			if err == nil && (len(now) < len(before) || !slices.Equal(now[:len(before)], before)) {
-				err = fmt.Errorf("rows came to be among those seen: %d, then %d", before, now)
+				err = fmt.Errorf("rows appeared below others already seen: %d, then %d", before, now)
 			}
 			if err != nil {
 				errs <- err
@@ -171,12 +171,12 @@ func TestNumbersAppearInOrder(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenWithoutAnAutoIncrementValue(t *testing.T) {
+func TestWriteWithoutNumberIsNotApplied(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	s.commits <- struct{}{} // somebody is committing, and the client does not wait
+	s.commits <- struct{}{} // another commit is in progress, and the client does not wait
 	err := s.Write(gone, writes(tab, numbered("p", "")), false)
 	<-s.commits
 	conformance.True(t, err != nil && err.Code == wire.CodePartitionUnavailable, "%v", err)
@@ -197,7 +197,7 @@ func TestStoreWithDamagedAutoIncrementCounterDoesNotOpen(t *testing.T) {
 	}
 }
 
-// TestNumbersOfRemainingRowsAreUnique loses any unsynced data: a row that remains has a lower number than later ones.
+// TestNumbersOfRemainingRowsAreUnique loses random unsynced data. Remaining rows must have the lowest numbers.
 func TestNumbersOfRemainingRowsAreUnique(t *testing.T) {
 	for _, noSync := range []bool{false, true} {
 		c := &clock{}
@@ -205,7 +205,7 @@ func TestNumbersOfRemainingRowsAreUnique(t *testing.T) {
 		fs := vfs.NewCrashableMem()
 		s := reopen(t, "d", Options{FS: fs, Now: c.now, NoSync: noSync})
 		tab := newNumbered(t, s)
-		if err := s.flush(); err != nil { // so that the table itself is there
+		if err := s.flush(); err != nil { // so that the table itself exists
 			t.Fatal(err)
 		}
 		var writing sync.WaitGroup

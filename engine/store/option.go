@@ -7,14 +7,14 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// reserve changes the reserved throughput as requested. Naming the current values is not a change.
+// reserve changes the reserved throughput as requested. A request for the current values is not a change.
 func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration) *wire.Error {
 	read, write := t.Read.Or(m.Read), t.Write.Or(m.Write)
 	if read == m.Read && write == m.Write {
 		return nil
 	}
 	if m.Adjusted != 0 {
-		// After the clock was set back, the time since the last change is unknown.
+		// If the clock was set back, the time since the last change is unknown.
 		if since := now.Sub(time.UnixMilli(m.Adjusted)); since >= 0 && since < interval {
 			return wire.Fail(wire.CodeTooFrequentReservation)
 		}
@@ -30,7 +30,7 @@ func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration
 	return nil
 }
 
-// UpdateDefined adds or deletes predefined columns. Stored cells stay as they are.
+// UpdateDefined adds or deletes predefined columns. It does not change stored cells.
 func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire
 	return nil
 }
 
-// savedBounds are the bounds of partitions in their stored form.
+// savedBounds returns the stored form of partition bounds.
 func savedBounds(bounds []wire.Cell) (saved [][]byte) {
 	for i := range bounds {
 		saved = append(saved, wire.AppendVariant(nil, &bounds[i]))
@@ -63,7 +63,7 @@ func savedBounds(bounds []wire.Cell) (saved [][]byte) {
 	return saved
 }
 
-// partitionBounds are the bounds of the partitions the table was created with.
+// partitionBounds returns the bounds of the partitions with which the table was created.
 func (m *meta) partitionBounds() (bounds []wire.Cell) {
 	for _, b := range m.Bounds {
 		c := wire.Cell{Name: []byte(m.Key[0].Name)}

@@ -9,9 +9,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A stored row is a format byte, the base timestamp (8 bytes), and all versions of all columns, by name, newest first.
-// A version is a head byte, the name (uvarint length, bytes; omitted if repeated), its timestamp (omitted if the base),
-// and the value (strings and binaries after a uvarint length). Cells without a timestamp share one: the base.
+// A stored row is a format byte, the base timestamp (8 bytes), and all versions of all columns by name, newest first. A
+// version is a head byte, the name (uvarint length, bytes; omitted if repeated), its timestamp (omitted if the base),
+// and the value (strings and binaries after a uvarint length). Cells written without a timestamp have the base.
 const (
 	rowFormat   = 0x01
 	rowHead     = 9
@@ -20,9 +20,9 @@ const (
 	headSameCol = 0x80
 )
 
-// sortCells sorts cells by name, then newest first. Equal cells keep their order: the last one written wins.
+// sortCells sorts cells by name, then newest first. Equal cells keep their order, because the last one written wins.
 func sortCells(cells []wire.Cell) {
-	const small = 24 // insertion sort wins up to here, and rows mostly come in the same, often sorted, order
+	const small = 24 // insertion sort is faster up to here: rows are mostly sorted
 	if len(cells) > small {
 		slices.SortStableFunc(cells, func(a, b wire.Cell) int { return compareCells(&a, &b) })
 		return
@@ -47,7 +47,7 @@ func compareCells(a, b *wire.Cell) int {
 	return cmp.Compare(b.Timestamp, a.Timestamp)
 }
 
-// appendRow writes the stored form of sorted cells, at most maxVersions of each column.
+// appendRow appends the stored form of sorted cells, with at most maxVersions of each column.
 func appendRow(dst []byte, cells []wire.Cell, base int64, maxVersions int) []byte {
 	dst = append(dst, rowFormat)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(base))
@@ -55,7 +55,7 @@ func appendRow(dst []byte, cells []wire.Cell, base int64, maxVersions int) []byt
 	versions := 0
 	for i := range cells {
 		c := &cells[i]
-		// Of cells with the same name and timestamp the last one written is the value.
+		// Of cells with the same name and timestamp, the last one written wins.
 		if i+1 < len(cells) && c.Timestamp == cells[i+1].Timestamp && bytes.Equal(c.Name, cells[i+1].Name) {
 			continue
 		}
@@ -94,7 +94,7 @@ func appendCell(dst []byte, c *wire.Cell, sameCol, sameTS bool) []byte {
 	return append(dst, c.Value...)
 }
 
-// readRow appends the cells of a stored row to dst, as views into b. ok is false if b is not a valid row.
+// readRow appends the cells of a stored row, which are views into b, to dst. ok is false if b is not a valid row.
 func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
 	r := newRowReader(b)
 	for r.next() {
@@ -103,17 +103,17 @@ func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
 	return dst, !r.damaged
 }
 
-// rowReader walks the cells of a stored row, which are views into it.
+// rowReader iterates over the cells of a stored row, which are views into it.
 type rowReader struct {
 	rest    []byte
 	base    int64
-	damaged bool // not a row of this store; next is false then
+	damaged bool // the row is invalid, and next returned false
 
 	name      []byte
 	kind      wire.ValueType
 	value     []byte
 	timestamp int64
-	older     bool // another version of the cell before
+	older     bool // the cell is another version of the previous one's column
 }
 
 func newRowReader(b []byte) rowReader {
@@ -172,7 +172,7 @@ func readValue(t wire.ValueType, b []byte) (value, rest []byte, ok bool) {
 }
 
 func readSized(b []byte) (value, rest []byte, ok bool) {
-	if len(b) > 0 && b[0] < 0x80 { // mostly
+	if len(b) > 0 && b[0] < 0x80 { // the usual case
 		if n := int(b[0]); n < len(b) {
 			return b[1 : 1+n : 1+n], b[1+n:], true
 		}

@@ -7,9 +7,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// rules decide whether a stored version is visible: the table's TTL and max versions at one moment.
+// rules decides whether a stored version is visible, by the table's TTL and maximum versions at one moment.
 type rules struct {
-	ttl         int64 // seconds, -1 forever
+	ttl         int64 // seconds, -1 means forever
 	maxVersions int
 	now         int64 // milliseconds
 }
@@ -23,7 +23,7 @@ func (r *rules) visible(cells []wire.Cell) []wire.Cell {
 	return newestOf(cells, r.maxVersions, func(c *wire.Cell) bool { return !r.expired(c.Timestamp) })
 }
 
-// newestOf keeps the newest wanted versions of each column, in place.
+// newestOf keeps the newest versions of each column, among those wanted, in place.
 func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []wire.Cell {
 	kept := cells[:0]
 	n := 0
@@ -42,7 +42,7 @@ func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []w
 	return kept
 }
 
-// keep adds cell i to kept, the beginning of the same cells. A cell that stays in place is not copied: most do.
+// keep appends cell i to kept, a prefix of cells. It does not copy a cell that is already in place, as most are.
 func keep(kept, cells []wire.Cell, i int) []wire.Cell {
 	if n := len(kept); n == i {
 		return cells[:n+1]
@@ -54,7 +54,7 @@ func keep(kept, cells []wire.Cell, i int) []wire.Cell {
 type selector struct {
 	*wire.Selection
 	wanted  map[string]bool // nil means every column
-	withKey bool            // a primary-key column is among the wanted: the row is returned without cells too
+	withKey bool            // a key column is wanted, so rows without cells are returned, too
 }
 
 func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
@@ -73,7 +73,7 @@ func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
 	return sel
 }
 
-// cells keeps the selected cells, in place; returned is whether the row is answered at all.
+// cells keeps the selected cells, in place. returned says whether the row is returned at all.
 func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
 	wanted := func(c *wire.Cell) bool { return s.column(c.Name) && s.time(c.Timestamp) }
 	kept = newestOf(cells, int(s.MaxVersions.Or(math.MaxInt32)), wanted)

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// readForSplits limits the bytes read for exact split points. Larger tables are cut by Pebble's sizes.
+// readForSplits limits the bytes read for exact split points. Larger tables are cut by Pebble's size estimates.
 const readForSplits = 64 << 20
 
-// SplitPoints cuts a table into parts of about the requested size, at partition keys: each point is a PlainBuffer row
-// with only the first primary-key column. A part has at least that size in a table of up to 64 MiB, and about that in a
-// larger one, where deleted and overwritten rows count until they are compacted away.
+// SplitPoints cuts a table into parts of about the requested size, at partition keys. Each point is a PlainBuffer row
+// with only the first primary-key column. Parts have at least the requested size in a table of up to 64 MiB, and about
+// that in a larger one, where deleted and overwritten rows count until they are compacted away.
 func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) ([][]byte, *wire.Error) {
 	m := t.meta.Load()
 	if err := s.upToDate(ctx, m); err != nil {
@@ -33,7 +33,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	if err != nil {
 		return nil, readError(err)
 	}
-	// Divided, because the product of two hostile numbers could overflow.
+	// Divide, because the product of two hostile numbers could overflow.
 	if sizes.most/unit < r.Size.Value || limit == 0 {
 		return nil, nil
 	}
@@ -55,17 +55,17 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	return c.points, nil
 }
 
-// sizes is Pebble's knowledge of the size of a key range, in bytes of keys and values.
+// sizes holds Pebble's estimates of the size of a key range, in bytes of keys and values.
 type sizes struct {
-	lower, upper []byte  // upper does not belong to it
-	most         int64   // upper bound: all files and memtables that may hold a part
-	rows         int64   // of the range, in files, about
-	memtables    int64   // upper bound, of all ranges
-	ratio        float64 // of keys and values, by the bytes of their files
+	lower, upper []byte  // upper is exclusive
+	most         int64   // upper bound: all files and memtables that may contain a part of the range
+	rows         int64   // approximate number of rows of the range in files
+	memtables    int64   // size of all memtables
+	ratio        float64 // bytes of keys and values per byte of their files
 }
 
 func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
-	// First, so that what is flushed meanwhile counts twice instead of never.
+	// First, so that data flushed meanwhile counts twice, not never.
 	z := sizes{lower: lower, upper: upper, memtables: int64(s.db.Metrics().MemTable.Size)}
 	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(lower, upper), pebble.WithProperties())
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
 	return z, err
 }
 
-// inFiles returns the bytes of keys and values between two keys of the range, by whole blocks.
+// inFiles estimates the bytes of keys and values between two keys of the range, in whole blocks.
 func (s *Store) inFiles(z sizes, from, to []byte) (int64, error) {
 	n, err := s.db.EstimateDiskUsage(from, to)
 	return int64(float64(n) * z.ratio), err
@@ -98,8 +98,8 @@ type cutter struct {
 	it     *pebble.Iterator
 	keys   keyReader
 	limit  int
-	full   func(size int64) bool // whether a part of that size ends at the next partition key
-	size   int64                 // since the last point
+	full   func(size int64) bool // reports whether a part of this size ends at the next partition key
+	size   int64                 // bytes since the last point
 	points [][]byte
 }
 
@@ -111,7 +111,7 @@ func (c *cutter) add(key []wire.Cell) {
 }
 
 func (c *cutter) byRows() error {
-	var part []byte // the partition key of the row before
+	var part []byte // partition key of the previous row
 	ok := c.it.First()
 	for n := 0; ok && len(c.points) < c.limit; n++ {
 		if n%256 == 0 && c.ctx.Err() != nil {
@@ -131,7 +131,7 @@ func (c *cutter) byRows() error {
 	return c.it.Error()
 }
 
-// bySizes reads only the rows at which parts are cut off or a range is halved. Rows in memtables are not counted.
+// bySizes reads only rows at which a part ends or a range is halved. Rows in memtables are not counted.
 func (c *cutter) bySizes(s *Store, z sizes) error {
 	if !c.it.First() {
 		return nil
@@ -143,7 +143,7 @@ func (c *cutter) bySizes(s *Store, z sizes) error {
 	return c.halve(func(from, to []byte) (int64, error) { return s.inFiles(z, from, to) }, from, z.upper, z.rows)
 }
 
-// halve goes through the range of that size in parts so small that a point is late by at most a quarter of a size.
+// halve processes a range of n bytes in pieces so small that a point is late by at most a quarter of a part.
 func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byte, n int64) error {
 	for fresh := true; ; {
 		if err := c.ctx.Err(); err != nil {
@@ -156,7 +156,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 			break
 		}
 		if fresh && !c.seek(following(from), to) {
-			break // one partition key, however large
+			break // a single partition key, however large
 		}
 		fresh = false
 		mid := between(from, to)
@@ -171,7 +171,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 		if err != nil {
 			return err
 		}
-		if bytes.Equal(at, from) { // the next partition key is the first place to cut at
+		if bytes.Equal(at, from) { // the next partition key is the first possible point
 			if !c.seek(following(from), to) {
 				break
 			}
@@ -191,7 +191,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 		if c.full(c.size) && len(c.points) < c.limit {
 			c.add([]wire.Cell{cell})
 		}
-		// Not the difference: each size covers whole blocks.
+		// Ask again instead of subtracting: each size covers whole blocks.
 		if n, err = size(at, to); err != nil {
 			return err
 		}
@@ -201,12 +201,12 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 	return c.it.Error()
 }
 
-// seek goes to the first row from a key on, and reports whether there is one before to.
+// seek moves to the first row at or after a key, and reports whether there is one before to.
 func (c *cutter) seek(key, to []byte) bool {
 	return c.it.SeekGE(key) && bytes.Compare(c.it.Key(), to) < 0
 }
 
-// partition returns where the partition key of the current row begins, and the row's key.
+// partition returns the least key with the current row's partition key, and the row's decoded key.
 func (c *cutter) partition() (from []byte, key []wire.Cell, err error) {
 	key, whole := c.keys.read(c.it.Key())
 	if !whole {
@@ -220,7 +220,7 @@ func following(partition []byte) []byte {
 	return append(bytes.Clone(partition), tagInfMax+1)
 }
 
-// between returns a key in the middle of two, or nil if they are too close.
+// between returns a key in the middle of two, or nil if there is none.
 func between(from, to []byte) []byte {
 	same := 0
 	for same < len(from) && same < len(to) && from[same] == to[same] {
@@ -244,7 +244,7 @@ func between(from, to []byte) []byte {
 	}
 }
 
-// EvenKeys counts a table's rows and returns the partition keys of n of them, evenly spaced, by reading the keys twice.
+// EvenKeys counts a table's rows and returns the partition keys of n of them, evenly spaced. It reads the keys twice.
 func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell, rows int64, err error) {
 	from, to := appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1)
 	err = s.each(ctx, from, to, func(*pebble.Iterator) (bool, error) { rows++; return true, nil })
@@ -268,7 +268,7 @@ func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell
 	return keys, rows, err
 }
 
-// each calls f at every key from one up to another, until f stops.
+// each calls f at every key from from up to to, until f stops.
 func (s *Store) each(ctx context.Context, from, to []byte, f func(*pebble.Iterator) (more bool, err error)) error {
 	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 )
 
 type Options struct {
-	NoSync   bool             // acknowledged rows are not synced, nor handed to the operating system; tables are
-	ReadOnly bool             // writes are refused
-	InMemory bool             // nothing touches the disk
-	Now      func() time.Time // zero is time.Now
+	NoSync   bool             // neither syncs acknowledged rows nor passes them to the system; tables are synced
+	ReadOnly bool             // refuses writes
+	InMemory bool             // keeps all data in memory
+	Now      func() time.Time // nil means time.Now
 
-	ThroughputInterval time.Duration // minimum between two changes of a table's reserved throughput; 0 means none
+	ThroughputInterval time.Duration // minimum time between changes of a table's reserved throughput; 0 means none
 	MaxTables          int           // 0 means no quota
-	FS                 vfs.FS        // zero means the operating system's; tests put faults here
+	FS                 vfs.FS        // nil means the operating system's; tests inject faults
 }
 
-// Store is one open directory. It is safe for concurrent use.
+// Store is an open directory. It is safe for concurrent use.
 //
-// Locks, in the order they are taken: ddl (shared by writes, exclusive for table operations), the stripes of the rows,
-// then commits. An unconditional Put or Delete shares its stripes, because Pebble orders it; a write that reads the row
-// first owns them until the batch is visible. No lock is held while the log is synced, so writes share syncs.
-// (numbers.mu, which precedes commits, is held for one sync in ten seconds.)
+// Locks are taken in this order: ddl (shared by writes, exclusive for table operations), the stripes of the rows,
+// commits. An unconditional Put or Delete shares its stripes, because Pebble orders it; a write that reads the row
+// first owns them until the batch is visible. No lock is held while the log is synced, so that writes share syncs.
+// (numbers.mu, taken before commits, is held during one sync every ten seconds.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -46,21 +46,21 @@ type Store struct {
 
 	transactions transactions
 
-	readForSplits int64 // the constant, or a test's value
-	waitingLimit  int64 // likewise of maxWaitingBytes
+	readForSplits int64 // the constant, or a value set by a test
+	waitingLimit  int64 // likewise for maxWaitingBytes
 
 	ddl    sync.RWMutex
 	tables map[string]*Table // guarded by names
 	names  sync.RWMutex
 	nextID uint32 // guarded by ddl
-	// lastCreated is the last table's creation time, in Unix microseconds; guarded by ddl.
+	// lastCreated is the creation time of the last table in Unix microseconds; guarded by ddl.
 	lastCreated int64
 	seed        maphash.Seed
 	stripes     [stripeCount]sync.RWMutex
 
-	// commits admits one batch at a time: after a failed log write Pebble would leave others waiting forever.
+	// commits admits one batch at a time, because after a failed log write Pebble would let others wait forever.
 	commits chan struct{}
-	serial  uint64 // guarded by commits: of the last batch
+	serial  uint64 // number of the last batch; guarded by commits
 	synced  synced
 	health  health
 	gather  gather
@@ -92,7 +92,7 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open opens the database of a prepared directory.
+// open opens the database in a prepared directory.
 func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	data := fs.PathJoin(dir, dataDir)
 	lock, err := pebble.LockDirectory(data, fs)
@@ -110,7 +110,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	po := s.pebbleOptions(fs, o)
 	po.Lock = lock
-	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest: a new one would be empty
+	po.ErrorIfNotExists = exists // if SYNCED exists, so does a manifest; a new one would be empty
 	if s.db, err = pebble.Open(data, po); err != nil {
 		lock.Close()
 		return refuse(err)
@@ -138,7 +138,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	return nil
 }
 
-// oneLine reduces an error to its first line: Pebble adds pages about corruption.
+// oneLine reduces an error to its first line, because Pebble adds many lines about corruption.
 func oneLine(err error) error {
 	if line, _, more := strings.Cut(err.Error(), "\n"); more {
 		return errors.New(line)
@@ -146,9 +146,9 @@ func oneLine(err error) error {
 	return err
 }
 
-// pebbleOptions favours loading. Inserting into a memtable larger than the processor's caches costs as much as the rest
-// of a row's way, under the lock of commits: memtables are small. So that compactions stay rare, a flush writes several
-// (see gather), and their files stay in level 0, where filters keep reads of one key short.
+// pebbleOptions favours loading. Inserting into a memtable larger than the processor's caches takes as long as the rest
+// of a write, under the lock of commits, so memtables are small. To keep compactions rare, a flush writes several of
+// them (see gather), and their files stay in level 0, where filters speed up reads of single keys.
 func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          fs,
@@ -167,11 +167,11 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
 	}
-	if !o.InMemory { // it has no logs
+	if !o.InMemory { // memory has no logs
 		s.gather.after, s.gather.count, s.gather.most = 16, 4, 10*time.Second
 		s.gather.listen(po.EventListener)
 	}
-	po.TargetFileSizes[0], po.TargetFileSizes[1] = 16<<20, 16<<20 // a file is created, synced and listed for each
+	po.TargetFileSizes[0], po.TargetFileSizes[1] = 16<<20, 16<<20 // creating, syncing and listing each file costs time
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
@@ -179,11 +179,11 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	return po
 }
 
-// Close flushes and closes the store. The caller has ended all other calls.
+// Close flushes and closes the store. All other calls must have returned.
 func (s *Store) Close() (err error) {
 	s.gather.hold(false)
 	if cause := s.health.cause(); cause != nil {
-		// Pebble's own Close can wait forever on a failed log; the log has everything acknowledged.
+		// Pebble's Close can wait forever on a failed log. The log has everything acknowledged.
 		if s.health.corrupt.Load() {
 			s.db.Close()
 		}
@@ -195,7 +195,7 @@ func (s *Store) Close() (err error) {
 		err = s.flush()
 	}
 	err = cmp.Or(err, s.db.Close())
-	if err == nil { // everything is flushed and synced
+	if err == nil { // all data is flushed and synced
 		err = s.synced.advance(s.serial)
 	}
 	err = cmp.Or(err, s.synced.close())
@@ -206,8 +206,8 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a failing flush,
-// indefinitely on a full disk: one failure ends the wait, since the log has everything.
+// flush writes the memtable to disk, so that the next Open need not replay a log. Pebble retries a failing flush, on a
+// full disk forever, so the first failure ends the wait. The log has all data.
 func (s *Store) flush() error {
 	done, err := s.db.AsyncFlush()
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible and leaves its sync, if wanted, to wait. An error that denies it was applied is true.
+// commit makes a batch visible, and leaves its sync, if wanted, to wait. Errors that deny that it was applied are true.
 func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
@@ -240,7 +240,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Er
 	if err := s.apply(b, sync); err != nil {
 		s.health.fail(err)
 	}
-	// A failure that Pebble reported only through its logger leaves no error: apply has returned nil.
+	// Pebble reported the failure only to its logger: apply returned nil.
 	return s.health.ambiguous()
 }
 
@@ -248,7 +248,7 @@ func cancelled() *wire.Error {
 	return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
 }
 
-// apply hands the batch to Pebble, which panics if it cannot start a new log file.
+// apply passes the batch to Pebble, which panics if it cannot start a new log file.
 func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -267,7 +267,7 @@ func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 	return s.db.ApplyNoSyncWait(b, pebble.Sync)
 }
 
-// wait returns when a batch that commit took with sync is on disk.
+// wait waits until a batch committed with sync is on disk.
 func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	if b.Empty() {
 		return nil
@@ -279,7 +279,7 @@ func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	return s.acknowledge(b)
 }
 
-// commitAndWait is commit and wait for callers without row locks, synced even with noSync, as tables must not be lost.
+// commitAndWait is commit and wait for callers without row locks. It syncs even with NoSync, to protect tables.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
 	err := s.commit(ctx, b, !s.o.InMemory)
 	if err == nil && !s.o.InMemory {
@@ -288,7 +288,7 @@ func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error 
 	return err
 }
 
-// Sync returns when every acknowledged write survives a crash. It is needless if every write is synced, or in memory.
+// Sync waits until all acknowledged writes survive a crash. It does nothing if every write is synced, or in memory.
 func (s *Store) Sync() (err error) {
 	if !s.o.NoSync || s.o.InMemory || s.o.ReadOnly {
 		return nil

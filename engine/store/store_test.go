@@ -33,7 +33,7 @@ type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
-// must ends the test if there is an error of Go or of the service.
+// must ends the test if err is not the zero value of its type.
 func must[E comparable](t interface {
 	Helper()
 	Fatal(...any)
@@ -77,7 +77,7 @@ func rowKey(k int64) []wire.Cell {
 	return []wire.Cell{{Name: []byte("k"), Type: wire.Integer, Value: integer(k)}}
 }
 
-// at is a cell at a timestamp; 0 means none.
+// at returns a cell with a timestamp; 0 means none.
 func at(name, value string, ts int64) wire.Cell {
 	return wire.Cell{Name: []byte(name), Type: wire.String, Value: []byte(value), Timestamp: ts, Stamped: ts != 0}
 }
@@ -99,7 +99,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 	return codes
 }
 
-// read is a row's cells as text, "-" if there is no row.
+// read returns a row's cells as text, "-" if there is no row.
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
 	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)
@@ -129,7 +129,7 @@ func open(t testing.TB, o Options) *Store {
 	return s
 }
 
-func TestRowsAndTablesSurviveAReopen(t *testing.T) {
+func TestRowsAndTablesSurviveReopen(t *testing.T) {
 	dir := t.TempDir()
 	for _, readOnly := range []bool{false, true} {
 		s := reopen(t, dir, Options{ReadOnly: readOnly})
@@ -151,7 +151,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 	}
 }
 
-// Clients distinguish a table from a dropped one of its name by the creation time.
+// Clients distinguish a table from a dropped one of the same name by the creation time.
 func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
@@ -179,7 +179,7 @@ func failing(on *atomic.Bool) vfs.FS {
 	}))
 }
 
-func TestAFullDiskGivesCleanErrors(t *testing.T) {
+func TestFullDiskRefusesWrites(t *testing.T) {
 	var full atomic.Bool
 	s := reopen(t, "d", Options{FS: failing(&full)})
 	tab := newTable(t, s, -1, 1)
@@ -203,7 +203,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")
 }
 
-// missingX is a filter on column x, which no row has: it passes them or not.
+// missingX returns a filter on column x, which no row has. passes says whether rows pass it.
 func missingX(t *testing.T, passes bool) *filter.Filter {
 	t.Helper()
 	b := []byte("\x08\x01\x12\x14\x08\x01\x12\x01x\x1a\x09\x00\x01\x00\x00\x00\x00\x00\x00\x00\x20\x01\x28\x01")
@@ -215,7 +215,7 @@ func missingX(t *testing.T, passes bool) *filter.Filter {
 	return f
 }
 
-// patient is a context that ends after being asked a number of times.
+// patient is a context that ends after a number of calls of Err.
 type patient struct {
 	context.Context
 	asked int
@@ -228,8 +228,8 @@ func (c *patient) Err() error {
 	return nil
 }
 
-// A filter may take long over a row, so disconnection is checked at each.
-func TestARangeWithAFilterStopsAtTheNextRowAfterItsClientDisconnects(t *testing.T) {
+// A filter may take long for a row, so the scan checks for disconnection at every row.
+func TestFilteredRangeStopsWhenClientDisconnects(t *testing.T) {
 	s := open(t, Options{})
 	tab := newTable(t, s, -1, 1)
 	for k := range int64(20) {
@@ -257,7 +257,7 @@ func reserve(s *Store, read, write int32) (*wire.TableDescription, *wire.Error) 
 	return s.UpdateTable(ctx, r)
 }
 
-func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
+func TestReservedThroughputChangesOncePerInterval(t *testing.T) {
 	c := &clock{}
 	start := int64(1_700_000_000_000)
 	c.ms.Store(start)
@@ -266,15 +266,15 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 	const no = wire.CodeTooFrequentReservation
 	for _, v := range []struct {
 		after       int64 // milliseconds since the start
-		read, write int32 // -1 is not named
+		read, write int32 // -1 if omitted
 		want        string
 		increase    int64 // seconds since the start
-		decrease    int64 // likewise, -1 is never
+		decrease    int64 // likewise; -1 means never
 	}{
 		{1_000, 5, -1, "", 1, -1}, // the creation is not a change
 		{1_001, 6, -1, no, 1, -1},
 		{1_001, -1, 6, no, 1, -1},
-		{1_001, 5, 0, "", 1, -1}, // as it is
+		{1_001, 5, 0, "", 1, -1}, // the current values
 		{120_999, 6, -1, no, 1, -1},
 		{121_000, -1, 7, "", 121, -1},
 		{240_999, 0, 0, no, 121, -1},
@@ -298,7 +298,7 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 	conformance.Equal(t, s.Table([]byte("t")).Describe().Reserved, wire.Capacity{}, "reserved")
 }
 
-func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
+func TestForeignDirectoryIsRefusedUnchanged(t *testing.T) {
 	file := func(name, text string) func(string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
 	}
@@ -331,7 +331,7 @@ func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
+func TestOpenStoreIsLockedAndPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "store")
 	for range 2 {
 		s := reopen(t, dir, Options{})
@@ -344,10 +344,10 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 				return err
 			}
 			info, err := e.Info()
-			if errors.Is(err, fs.ErrNotExist) { // Pebble deletes a log that it has read back, in its own time
+			if errors.Is(err, fs.ErrNotExist) { // Pebble deletes a replayed log at some later time
 				return nil
 			}
-			if err == nil && e.Name() != "LOCK" && info.Mode().Perm()&0o077 != 0 { // it is empty
+			if err == nil && e.Name() != "LOCK" && info.Mode().Perm()&0o077 != 0 { // LOCK is empty
 				t.Errorf("%s has mode %v", path, info.Mode())
 			}
 			files++
@@ -358,7 +358,7 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreationIsCompleted ends a creation before each of its writes, by a kill and by a loss of power.
+// TestInterruptedCreationIsCompleted ends a creation before each of its writes, by a kill and by a power loss.
 func TestInterruptedCreationIsCompleted(t *testing.T) {
 	for name, left := range map[string]int{"a kill": 100, "a loss of power": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +393,7 @@ func TestInterruptedCreationIsCompleted(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpensCreateOneStore opens an empty directory many times at once: one gets it, others are refused.
+// TestConcurrentOpensCreateOneStore opens an empty directory many times at once. Only one call succeeds.
 func TestConcurrentOpensCreateOneStore(t *testing.T) {
 	for range 5 {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -418,7 +418,7 @@ func TestConcurrentOpensCreateOneStore(t *testing.T) {
 	}
 }
 
-func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
+func TestStoreWithoutDataDoesNotOpen(t *testing.T) {
 	for name, lose := range map[string]string{"the directory": dataDir, "its table of contents": dataDir + "/*MANIFEST*"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -437,7 +437,7 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 	}
 }
 
-// drawStored draws a change of up to five versions of up to nine columns, of all types and sizes at their limits.
+// drawStored draws a change with up to five versions of up to nine columns, of all types and of extreme sizes.
 func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	c := wire.Change{Op: wire.PutRow, Row: wire.Row{Key: rowKey(k)}}
 	for column := range rng.IntN(10) {
@@ -464,7 +464,7 @@ func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	return c
 }
 
-// An empty lower bound for column names omits nothing, but its rows are read cell by cell.
+// A read with an empty lower bound for column names has the same result, but decodes rows cell by cell.
 func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 	const now = 1_700_000_000_000
 	for seed := range uint64(3) {
@@ -482,10 +482,10 @@ func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 					Cells: []wire.Cell{at("a", string(make([]byte, 200_000)), 0)}}})
 			}
 		}
-		for k := range int64(600) { // the keys alone take two units
+		for k := range int64(600) { // the keys alone cost two units
 			apply(t, s, tab, change(wire.PutRow, 1000+k, at("a", "", now-86_000_000)))
 		}
-		c.ms.Add(rng.Int64N(90_000_000)) // some of it expires
+		c.ms.Add(rng.Int64N(90_000_000)) // some cells expire
 		for _, versions := range []int32{0, 1, 2, 9} {
 			q := &wire.GetRange{Backward: rng.IntN(2) == 0, Limit: rng.IntN(60),
 				Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}},
@@ -519,7 +519,7 @@ func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 	}
 }
 
-func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
+func TestFlushWaitsForEnoughMemtables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gather{after: 1, count: 3, most: time.Minute}
 		var l pebble.EventListener
@@ -554,7 +554,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		conformance.MustEqual(t, second.Load(), true, "the flush waits longer than it may")
-		l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"}) // its next file
+		l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"}) // the flush's next file
 		conformance.MustEqual(t, time.Since(began), g.most, "how long the flush was held back")
 		third := flush()
 		g.noteRead()
@@ -573,7 +573,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 func TestCloseDoesNotWaitForHeldFlush(t *testing.T) {
 	dir := t.TempDir()
 	s := reopen(t, dir, Options{})
-	s.gather.after, s.gather.most = 0, 24*time.Hour // else the test would fail by its time
+	s.gather.after, s.gather.most = 0, 24*time.Hour // a wait would exceed the test's time
 	tab := newTable(t, s, -1, 1)
 	apply(t, s, tab, change(1, 1, at("c", "first", 0)))
 	conformance.Must(t, conformance.ErrorOf(s.db.AsyncFlush()))

@@ -16,13 +16,13 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Every batch writes its number under serialKey, and the last acknowledged one is in the file SYNCED, written, not
-// synced, before the answer goes out. Pebble treats a log that ends early as one cut by a crash in an unacknowledged
-// write; the two numbers distinguish that from lost acknowledged writes. Deleting SYNCED gives up that check.
+// Every batch writes its number under serialKey. Before a write is acknowledged, its number is written to the file
+// SYNCED, without a sync. Pebble takes a log that ends early for one cut by a crash during an unacknowledged write; the
+// two numbers reveal the loss of acknowledged writes. Deleting SYNCED turns this check off.
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"
-	syncedSlots = 2 // written in turn: a torn write leaves the other
+	syncedSlots = 2 // written in turn, so that a torn write leaves the other
 	slotBytes   = 512
 )
 
@@ -30,7 +30,7 @@ var serialKey = []byte{0x00, 0x01}
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// synced is the open file SYNCED. The zero value keeps nothing.
+// synced is the open file SYNCED. The zero value does nothing.
 type synced struct {
 	mu     sync.Mutex
 	file   vfs.File
@@ -54,7 +54,7 @@ func readSlot(b []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
 }
 
-// readSynced is the last acknowledged number; ok is false if there is no such file.
+// readSynced returns the last acknowledged number; ok is false if the file is missing.
 func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	text, err := readWhole(fs, fs.PathJoin(dir, syncedName), syncedSlots*slotBytes)
 	if errors.Is(err, os.ErrNotExist) {
@@ -70,13 +70,13 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	}
 	if !ok {
 		return 0, false,
-			fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept what the rest holds",
+			fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept the rest as it is",
 				syncedName)
 	}
 	return number, true, nil
 }
 
-// open opens the file for advance, and creates it if missing.
+// open opens the file for advance, and creates it if necessary.
 func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
 	if !exists {
 		slot := make([]byte, slotBytes)
@@ -90,7 +90,7 @@ func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
 	return err
 }
 
-// advance notes that all batches up to number are on disk.
+// advance records that all batches up to number are on disk.
 func (y *synced) advance(number uint64) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -106,7 +106,7 @@ func (y *synced) advance(number uint64) error {
 	return nil
 }
 
-// close syncs the file, with the last number of a flushed store.
+// close syncs and closes the file, after writing the last number of a flushed store.
 func (y *synced) close() error {
 	if y.file == nil {
 		return nil
@@ -116,7 +116,7 @@ func (y *synced) close() error {
 	return err
 }
 
-// giveSerial gives a batch the next serial number; the caller holds commits. serialOf finds it at the end of the bytes.
+// giveSerial adds the next number to a batch. The caller holds commits. lastSerial finds it at the end of the bytes.
 func (s *Store) giveSerial(b *pebble.Batch) error {
 	s.serial++
 	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)
@@ -127,7 +127,7 @@ func serialOf(b *pebble.Batch) uint64 {
 	return binary.BigEndian.Uint64(repr[len(repr)-8:])
 }
 
-// readSerial is the number of the last batch in a database, 0 if none was numbered.
+// readSerial returns the number of the last batch in a database, 0 if none was numbered.
 func readSerial(db *pebble.DB) (uint64, error) {
 	number, err := readNumber(db, serialKey, 8)
 	if err != nil {
@@ -136,7 +136,7 @@ func readSerial(db *pebble.DB) (uint64, error) {
 	return number, nil
 }
 
-// acknowledge notes that a batch is on disk.
+// acknowledge records that a batch is on disk.
 func (s *Store) acknowledge(b *pebble.Batch) *wire.Error {
 	if err := s.synced.advance(serialOf(b)); err != nil {
 		s.health.fail(err)

@@ -14,14 +14,14 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Table is a table as of its look-up. It stays valid until it is deleted; then writes find none.
+// Table is a table that was looked up. It is valid until the table is deleted; later writes fail.
 type Table struct {
 	id      uint32
 	meta    atomic.Pointer[meta]
 	dropped bool // guarded by Store.ddl
 }
 
-// meta is the stored description of a table, as JSON. It is replaced, never changed.
+// meta is the description of a table, stored as JSON. It is immutable, and replaced as a whole.
 type meta struct {
 	ID           uint32
 	Name         string
@@ -31,26 +31,26 @@ type meta struct {
 	MaxVersions  int32
 	Deviation    int64
 	NoUpdate     bool `json:",omitempty"`
-	FullRow      bool `json:",omitempty"` // an update replaces the row
-	LocalTxn     bool `json:",omitempty"` // it takes local transactions
+	FullRow      bool `json:",omitempty"` // updates replace the whole row
+	LocalTxn     bool `json:",omitempty"` // the table has local transactions
 	Read, Write  int32
 	LastIncrease int64
 	LastDecrease int64    `json:",omitempty"`
-	Created      int64    // Unix microseconds, later than of any table made before
-	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
+	Created      int64    // Unix microseconds, later than for any earlier table
+	Adjusted     int64    `json:",omitempty"` // time of the last change of reserved throughput, in Unix milliseconds
 	Indexes      []index  `json:",omitempty"`
-	Of           string   `json:",omitempty"` // the table that this is an index of; empty means none
-	Stream       *stream  `json:",omitempty"` // in its description; nil means none
-	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
+	Of           string   `json:",omitempty"` // the table of this index; empty if it is not an index
+	Stream       *stream  `json:",omitempty"` // shown in the description; nil for none
+	Bounds       [][]byte `json:",omitempty"` // between the partitions at creation, as variants
 }
 
-// stream holds what a table was told of a stream, which it does not have.
+// stream holds the requested options of a stream, which the engine only describes.
 type stream struct {
 	Hours   int32
 	Columns []string `json:",omitempty"`
 }
 
-// setStream keeps the stream of a request.
+// setStream records the stream options of a request.
 func (m *meta) setStream(s *wire.StreamSpec) {
 	if !s.Set {
 		return
@@ -60,7 +60,7 @@ func (m *meta) setStream(s *wire.StreamSpec) {
 	}
 }
 
-// Keys of data about all tables: the number of the next one, and the creation time of the last.
+// Keys of the number of the next table and the creation time of the last.
 var (
 	counterKey = []byte{0x00}
 	createdKey = []byte{0x00, 0x02} // serialKey has 0x01
@@ -90,7 +90,7 @@ func (s *Store) loadTables() error {
 	})
 }
 
-// readNumber returns the number of size bytes stored under a key, 0 if there is none.
+// readNumber returns the number of size bytes stored under a key, 0 if it is missing.
 func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) {
 	value, closer, err := db.Get(key)
 	if err == pebble.ErrNotFound {
@@ -140,7 +140,7 @@ func (s *Store) setTable(name string, t *Table) {
 	s.tables[name] = t
 }
 
-// CreateTable creates a table from a request that wire has checked.
+// CreateTable creates a table from a request that package wire has checked.
 func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -151,7 +151,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.o.Now()
-	// Later than any before, although clocks are set back: clients distinguish a table from a dropped one by it.
+	// Later than any before, even if the clock was set back, because clients recognize a replaced table by it.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined, TTL: r.Options.TTL.Value,
@@ -181,7 +181,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
-// noIndex looks up a table to be changed and copies its description; refused is a change that no index allows.
+// noIndex looks up a table to be changed and copies its description. For an index it refuses the change with refused.
 func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wire.Error) {
 	if t = s.Table(name); t == nil {
 		return nil, m, wire.Fail(wire.CodeObjectNotExist)
@@ -192,7 +192,7 @@ func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wir
 	return t, m, err
 }
 
-// quota refuses tables beyond the limit. Indexes count as tables.
+// quota refuses more tables than the limit. Indexes count as tables.
 func (s *Store) quota(more int) *wire.Error {
 	s.names.RLock()
 	defer s.names.RUnlock()
@@ -217,7 +217,7 @@ func (s *Store) addIndexes(b *pebble.Batch, m *meta, indexes []wire.IndexMeta) *
 	return nil
 }
 
-// addTable publishes a saved table.
+// addTable makes a saved table visible.
 func (s *Store) addTable(m *meta) {
 	t := &Table{id: m.ID}
 	t.meta.Store(m)
@@ -241,7 +241,7 @@ func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 	return nil
 }
 
-// UpdateTable changes the named settings; the rest stays.
+// UpdateTable changes the named settings only.
 func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.TableDescription, *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -263,7 +263,7 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 		return nil, err
 	}
 	b := s.db.NewBatch()
-	for i := range m.Indexes { // they have the table's options
+	for i := range m.Indexes { // indexes have the table's options
 		if err := s.putTable(b, m.Indexes[i].table(&m)); err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 	return t.Describe(), nil
 }
 
-// DeleteTable deletes a table and its rows. Its number is never used again, so no row can come back.
+// DeleteTable deletes a table and its rows. Its number is never reused, so no row can reappear.
 func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -331,9 +331,9 @@ func (t *Table) Describe() *wire.TableDescription {
 	return d
 }
 
-// appendKey checks a primary key against the schema and appends its row key.
+// appendKey checks a primary key against the schema and appends the row key.
 func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
-	if len(key) > wire.MaxKeyColumns && m.Of == "" { // only indexes have more
+	if len(key) > wire.MaxKeyColumns && m.Of == "" { // only indexes have more columns
 		return dst, wire.TooManyKeyColumns()
 	}
 	if len(key) != len(m.Key) {
@@ -342,7 +342,7 @@ func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
 	return m.appendColumns(appendRowPrefix(dst, m.ID), key)
 }
 
-// appendColumns checks the first columns of a primary key and appends them.
+// appendColumns checks and appends the first columns of a primary key.
 func (m *meta) appendColumns(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
 	for i := range key {
 		c, want := &key[i], &m.Key[i]

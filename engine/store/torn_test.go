@@ -22,7 +22,7 @@ import (
 
 var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the tests of torn stores")
 
-// storeAfter is the disk of a store of 400 rows, most of them synced in logs and some flushed, closed or not.
+// storeAfter returns the disk of a store of 400 rows, of which most are synced in logs and some flushed, closed or not.
 func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	t.Helper()
 	fs = vfs.NewCrashableMem()
@@ -45,7 +45,7 @@ func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 func TestTornStoreIsRefusedAfterCrash(t *testing.T) { tear(t, false) }
 func TestTornStoreIsRefusedAfterClose(t *testing.T) { tear(t, true) }
 
-// tear cuts each file at many places, and flips bytes: a store that then opens must be whole or report the damage.
+// tear cuts each file at many places, and flips bytes. A store that still opens must be complete or report the damage.
 func tear(t *testing.T, closed bool) {
 	fs, rows := storeAfter(t, closed)
 	err := wholeOrError(fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}),
@@ -72,7 +72,7 @@ func tear(t *testing.T, closed bool) {
 		}
 	}
 	conformance.True(t, whole != 0 && refused != 0,
-		"%d opened whole and %d were refused: the test damages nothing, or everything", whole, refused)
+		"%d opened whole and %d were refused: the test damages nothing or everything", whole, refused)
 	t.Logf("%d opened whole, %d were refused", whole, refused)
 }
 
@@ -150,8 +150,8 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	must(t, f.Close())
 }
 
-// TestALogCutBetweenTwoRecordsIsRefused: Pebble cannot detect this cut, as if the rest had never been written.
-func TestALogCutBetweenTwoRecordsIsRefused(t *testing.T) {
+// TestLogCutBetweenRecordsIsRefused cuts a log where Pebble cannot detect it, as if the rest had never been written.
+func TestLogCutBetweenRecordsIsRefused(t *testing.T) {
 	fs, rows := storeAfter(t, false)
 	tried := 0
 	for _, name := range files(t, fs) {
@@ -206,7 +206,7 @@ func TestStoreWithoutSyncedFileOpens(t *testing.T) {
 	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "were acknowledged") &&
 		strings.Contains(err.Error(), "delete SYNCED"), "a cut log: %v", err)
 	must(t, fs.Remove("d/"+syncedName))
-	for range 2 { // the first opening writes the file again
+	for range 2 { // the first opening creates the file again
 		s := reopen(t, "d", Options{FS: fs})
 		got, err := holds(s)
 		conformance.True(t, err == nil && len(got) != 0 && int64(len(got)) < rows, "%d of %d rows, %v", len(got), rows, err)
@@ -224,7 +224,7 @@ func TestUnsyncedWritesCountAsSyncedAfterSyncAndClose(t *testing.T) {
 	}
 	tab := newTable(t, s, -1, 1)
 	conformance.MustEqual(t, tryPut(s, tab, 1, 2, 3), true, "refused")
-	synced(1) // the table
+	synced(1) // written with the table
 	must(t, s.Sync())
 	after := fs.CrashClone(vfs.CrashCloneCfg{})
 	conformance.MustEqual(t, tryPut(s, tab, 4, 5, 6), true, "refused")
@@ -255,7 +255,7 @@ func TestStoreWithDamagedTableRefusesWritesAndCloses(t *testing.T) {
 var powerRounds = flag.Int("power-rounds", 5,
 	"losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")
 
-// rowText is a value unique to a row, long enough to cross blocks of the log.
+// rowText returns a value unique to a row. Some are long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }
 
 func tryPut(s *Store, tab *Table, keys ...int64) bool {
@@ -275,7 +275,7 @@ func tryPut(s *Store, tab *Table, keys ...int64) bool {
 	return true
 }
 
-// holds reads all rows and returns their keys, or an error if a row cannot be read or differs from what was written.
+// holds reads all rows and returns their keys, or an error if a row is unreadable or differs from what was written.
 func holds(s *Store) (map[int64]bool, error) {
 	keys := map[int64]bool{}
 	tab := s.Table([]byte("t"))
@@ -306,7 +306,7 @@ func holds(s *Store) (map[int64]bool, error) {
 	return keys, it.Error()
 }
 
-// TestAcknowledgedNumbersSurvivePowerLoss copies the disk with some unsynced data while clients write, repeatedly.
+// TestAcknowledgedNumbersSurvivePowerLoss repeatedly copies the disk, with some unsynced data, while clients write.
 func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	for round := range *powerRounds {
 		rng := rand.New(rand.NewPCG(1, uint64(round)))
@@ -327,7 +327,7 @@ func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	}
 }
 
-// loadAndCrash writes from four clients and copies the disk after a random acknowledgement, the last that counts.
+// loadAndCrash writes from four clients, and copies the disk after a random acknowledgement, the last one recorded.
 func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool,
 	sent int64) (*vfs.MemFS, int64) {
 	var mu sync.Mutex
@@ -368,7 +368,7 @@ func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.R
 		})
 	}
 	all.Wait()
-	if err := s.Close(); err != nil { // of the old disk, which is gone
+	if err := s.Close(); err != nil { // the store on the lost disk
 		t.Fatal(err)
 	}
 	return after, sent

@@ -14,43 +14,43 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A local transaction covers one partition key of one table. Its writes wait in a batch over the store, which a commit
-// applies whole. Until then nobody else sees them, and the partition key takes no other write.
+// A local transaction covers one partition key of one table. Its writes are held in a batch on top of the store, which
+// a commit applies as a whole. Until then they are invisible to others, who cannot write to the partition key.
 
 const (
 	transactionMillis = 60_000 // how long a transaction lasts
-	// maxWaitingBytes limits the batches of all transactions: an update of a few bytes puts the whole row into one.
+	// maxWaitingBytes limits the batches of all transactions. Even an update of a few bytes puts the whole row into one.
 	maxWaitingBytes = 256 << 20
 )
 
-// transactions are the open transactions. They begin and end while Store.ddl is owned, when no write is half done.
+// transactions holds the open transactions. They begin and end while Store.ddl is held exclusively, between writes.
 type transactions struct {
-	open    atomic.Int64 // their number; a write outside checks no further without any
-	waiting atomic.Int64 // bytes of their batches
+	open    atomic.Int64 // number of open ones; if it is 0, other writes need not check them
+	waiting atomic.Int64 // bytes in their batches
 
-	mu    sync.Mutex // taken last
+	mu    sync.Mutex // locked after all others
 	byID  map[string]*transaction
 	byKey map[string]*transaction // by part
 }
 
-// transaction is an open transaction. A request takes it, uses it alone and gives it back.
+// transaction is an open transaction. A request takes it for exclusive use and gives it back.
 type transaction struct {
 	id    string
 	table *Table
 	key   wire.Cell // the partition key
-	part  string    // prefix of its rows' keys
+	part  string    // prefix of the keys of its rows
 	began int64     // Unix milliseconds
-	busy  bool      // guarded by transactions.mu, as size is
+	busy  bool      // guarded by transactions.mu, like size
 	size  int64     // of the batch
 
-	written int           // bytes of data, as requests count them
-	batch   *pebble.Batch // nil: nothing was written
+	written int           // bytes of data, counted as in requests
+	batch   *pebble.Batch // nil if nothing was written
 }
 
-// expired reports whether the time of an unused transaction is over.
+// expired reports whether the time of a transaction is over and it is not in use.
 func (t *transaction) expired(now int64) bool { return !t.busy && now-t.began >= transactionMillis }
 
-// take gives a request the transaction with an id, until give. It reads the time now: another may have taken the key.
+// take gives a request exclusive use of the transaction with an id, until give.
 func (s *Store) take(id wire.TransactionID) (*transaction, *wire.Error) {
 	x := &s.transactions
 	x.mu.Lock()
@@ -72,7 +72,7 @@ func (x *transactions) give(t *transaction) {
 	t.busy = false
 }
 
-// keep adds a batch to the transaction.
+// keep makes b the transaction's batch.
 func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,7 +82,7 @@ func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	t.batch, t.size = b, int64(b.Len())
 }
 
-// end ends the transactions selected by over. Their batches stay open: a request may still read through one.
+// end ends the transactions selected by over. Their batches stay open, because a request may still read through one.
 func (x *transactions) end(over func(*transaction) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -96,7 +96,7 @@ func (x *transactions) end(over func(*transaction) bool) {
 	}
 }
 
-// endOf ends a table's transactions, or all if it is nil. The caller owns Store.ddl.
+// endOf ends a table's transactions, or all if table is nil. The caller holds Store.ddl exclusively.
 func (x *transactions) endOf(table *Table) {
 	x.end(func(t *transaction) bool { return table == nil || t.table == table })
 }
@@ -141,7 +141,7 @@ func (s *Store) StartTransaction(table *Table, key wire.Cell) (id string, err *w
 	return t.id, nil
 }
 
-// TransactionKey returns the table and the partition key of a transaction; ok is false if there is none.
+// TransactionKey returns the table and the partition key of a transaction; ok is false if it is not open.
 func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Cell, ok bool) {
 	s.transactions.mu.Lock()
 	defer s.transactions.mu.Unlock()
@@ -152,8 +152,8 @@ func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Ce
 	return t.table.meta.Load().Name, t.key, true
 }
 
-// EndTransaction commits or aborts. A commit applies all or nothing, and returns when it is on disk. After an error the
-// transaction is still open, unless the error leaves open whether it was applied.
+// EndTransaction commits or aborts a transaction. A commit applies all writes or none, and returns when they are on
+// disk. After an error the transaction is still open, unless the outcome is unknown.
 func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commit bool) *wire.Error {
 	b, err := s.endTransaction(ctx, id, commit)
 	if err == nil && b != nil && !s.o.NoSync {
@@ -162,7 +162,7 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 	return err
 }
 
-// endTransaction publishes the writes and frees the partition key atomically. It returns what to sync.
+// endTransaction makes the writes visible and frees the partition key, atomically. It returns the batch to sync.
 func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch,
 	err *wire.Error) {
 	s.ddl.Lock()
@@ -182,7 +182,7 @@ func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commi
 	return b, err
 }
 
-// refuseLocked refuses rows whose partition keys are in transactions.
+// refuseLocked refuses rows whose partition keys are locked by transactions.
 func (w *writer) refuseLocked() {
 	x := &w.store.transactions
 	x.mu.Lock()
@@ -200,7 +200,7 @@ func (w *writer) refuseLocked() {
 	w.leaveOut()
 }
 
-// holds refuses the key of a row outside the transaction.
+// holds returns an error for the key of a row outside the transaction.
 func (t *transaction) holds(key []byte, partition *wire.Cell, m *meta) *wire.Error {
 	switch own := t.table.meta.Load(); {
 	case m.ID != own.ID:
@@ -213,7 +213,7 @@ func (t *transaction) holds(key []byte, partition *wire.Cell, m *meta) *wire.Err
 	return nil
 }
 
-// over is the store with the transaction's writes over it.
+// over returns a reader of the store with the transaction's writes on top.
 func (t *transaction) over(s *Store) pebble.Reader {
 	if t.batch == nil {
 		return s.db
@@ -221,7 +221,7 @@ func (t *transaction) over(s *Store) pebble.Reader {
 	return t.batch
 }
 
-// readIn takes the transaction that must hold the key of a row, or both bounds of a range.
+// readIn takes the transaction for a read. It must cover the key of the row, or both bounds of the range.
 func (s *Store) readIn(id wire.TransactionID, m *meta, keys ...[]wire.Cell) (*transaction, *wire.Error) {
 	t, err := s.take(id)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Store) readIn(id wire.TransactionID, m *meta, keys ...[]wire.Cell) (*tr
 	return t, nil
 }
 
-// WriteIn is Write in a transaction: the rows wait there for its commit, all or none of them if it is atomic.
+// WriteIn is Write in a transaction, which holds the rows until it is committed: all or none of them if atomic is set.
 func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool) *wire.Error {
 	s.ddl.RLock()
 	defer s.ddl.RUnlock()
@@ -252,7 +252,7 @@ func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool)
 	if s.transactions.waiting.Load() > s.waitingLimit {
 		if s.transactions.endExpired(s.millis()); s.transactions.waiting.Load() > s.waitingLimit {
 			return wire.Failf(wire.CodeServerBusy,
-				"The local transactions that are open hold more than %d MB; commit or abort some.", maxWaitingBytes>>20)
+				"The open local transactions hold more than %d MB; commit or abort some.", maxWaitingBytes>>20)
 		}
 	}
 	w := writers.Get().(*writer)
@@ -273,7 +273,7 @@ func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool)
 	return w.applyIn(t)
 }
 
-// applyIn puts the rows into the transaction's batch.
+// applyIn adds the rows to the transaction's batch.
 func (w *writer) applyIn(t *transaction) *wire.Error {
 	if len(w.rows) == 0 {
 		return nil
@@ -286,7 +286,7 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 		return wire.Fail(wire.CodeOutOfTransactionSize)
 	}
 	b := t.batch
-	if b == nil || w.atomic { // a copy, dropped if a row fails
+	if b == nil || w.atomic { // work on a copy, which is dropped if a row fails
 		b = w.store.db.NewIndexedBatch()
 		if t.batch != nil {
 			if err := b.Apply(t.batch, nil); err != nil {
@@ -296,8 +296,8 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 	}
 	w.batch = b
 	err := w.applyRows(context.Background(), w.rows)
-	w.batch = nil   // the writer must not close it
-	if err != nil { // some of the rows may be in the batch
+	w.batch = nil   // so that the writer does not close it
+	if err != nil { // the batch may have some of the rows
 		w.store.transactions.end(func(open *transaction) bool { return open == t })
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// lockable makes a table with transactions and the key p, n.
+// lockable creates a table with transactions and the key p, n.
 func lockable(t testing.TB, s *Store, indexes ...wire.IndexMeta) *Table {
 	t.Helper()
 	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString},
@@ -44,7 +44,7 @@ func pair(op wire.RowOp, p string, n int64, cells ...wire.Cell) wire.Change {
 		DataBytes: 16 + len(p) + wire.DataBytes(cells)}
 }
 
-// in writes in a transaction, or outside if id is nil, and returns the codes of the request and its rows.
+// in writes in a transaction, or outside one if id is nil, and returns the codes of the request and its rows.
 func in(s *Store, id wire.TransactionID, tab *Table, atomic bool, changes ...wire.Change) string {
 	out := make([]wire.Outcome, len(changes))
 	tables := []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}
@@ -84,7 +84,7 @@ func rowsOf(t testing.TB, s *Store, tab *Table) int {
 
 func rowsIn(t testing.TB, p *Page) (n int) {
 	for i := 0; i+1 < len(p.Rows); i++ {
-		if p.Rows[i] == 0x01 && p.Rows[i+1] == 0x03 { // a row's key and its first cell
+		if p.Rows[i] == 0x01 && p.Rows[i+1] == 0x03 { // tags of a row's key and its first cell
 			n++
 		}
 	}
@@ -96,7 +96,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
 	conformance.MustEqual(t, in(s, id, tab, false, put("a", 1)), "", "a write")
-	s.commits <- struct{}{} // a commit waits for it
+	s.commits <- struct{}{} // commits must wait
 	ended := make(chan *wire.Error, 1)
 	go func() { ended <- s.EndTransaction(ctx, id, true) }()
 	for {
@@ -116,7 +116,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
 }
 
-// The store is checked after each of a commit's writes to the disk, with any part of the unsynced data.
+// The store is checked after each of a commit's writes to disk, with a random part of the unsynced data.
 func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 	const rows = 100
 	for left := 0; left <= 100; left += 50 {
@@ -137,7 +137,7 @@ func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 		for n := range int64(rows) {
 			conformance.MustEqual(t, in(s, id, tab, false, put("a", n, column("x", words(strings.Repeat("x", 1e3))))), "", "")
 		}
-		s.commits <- struct{}{} // nothing else writes now
+		s.commits <- struct{}{} // blocks other writes
 		watching.Store(true)
 		<-s.commits
 		must(t, s.EndTransaction(ctx, id, true))
@@ -180,7 +180,7 @@ func TestIndexesShowTransactionAfterCommit(t *testing.T) {
 	}
 }
 
-// Earlier writes do not fit the table after these.
+// Earlier writes of a transaction may not fit the changed table.
 func TestTableChangesEndTransactions(t *testing.T) {
 	for name, change := range map[string]func(*Store) error{
 		"an index is made": func(s *Store) error {
@@ -257,7 +257,7 @@ func TestWriteThatCannotReadEndsTransaction(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 0, "rows")
 }
 
-func TestACommitOnAFullDiskIsNotAcknowledged(t *testing.T) {
+func TestCommitOnFullDiskIsNotAcknowledged(t *testing.T) {
 	var full atomic.Bool
 	s := reopen(t, "d", Options{FS: failing(&full)})
 	tab := lockable(t, s)
@@ -280,13 +280,13 @@ func TestFailedRowFailsAtomicBatchInTransaction(t *testing.T) {
 	conformance.Equal(t, in(s, id, tab, true, put("a", 2), fails), both, "an atomic batch")
 	conformance.Equal(t, in(s, id, tab, false, put("a", 4), fails), wire.CodeConditionCheckFail, "a batch")
 	conformance.Equal(t, in(s, id, tab, true, put("a", 5), put("a", 6)), "", "an atomic batch")
-	fails.Row.Key = put("a", 5).Row.Key // which it sees
+	fails.Row.Key = put("a", 5).Row.Key // a row that the transaction sees
 	conformance.Equal(t, in(s, id, tab, true, put("a", 7), fails), "", "a batch that expects an earlier row")
 	must(t, s.EndTransaction(ctx, id, true))
 	conformance.Equal(t, rowsOf(t, s, tab), 5, "rows")
 }
 
-func TestATransactionIsForgottenAfterAMinute(t *testing.T) {
+func TestTransactionExpiresAfterMinute(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_000_000)
 	s := open(t, Options{Now: c.now})
@@ -309,7 +309,7 @@ func TestATransactionIsForgottenAfterAMinute(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 2, "rows")
 }
 
-func TestACommitThatIsRefusedLeavesTheTransaction(t *testing.T) {
+func TestRefusedCommitKeepsTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")

@@ -8,18 +8,18 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// update applies UpdateRow's cells to a row's cells.
+// update applies the cells of UpdateRow to a row's cells.
 type update struct {
 	cells   []wire.Cell
 	now     int64
-	creates bool // something was written: the row exists afterwards
+	creates bool // a cell was written, so the row exists afterwards
 
-	row     []byte // its key
+	row     []byte // key of the row
 	chosen  *chosen
 	choices Choices
 }
 
-// apply performs the operations in order. Increments leave their new value in ops, for the answer.
+// apply applies the operations in order. Increments put their new values into ops, for the answer.
 func (u *update) apply(ops []wire.Cell) *wire.Error {
 	for i := range ops {
 		op := &ops[i]
@@ -81,7 +81,7 @@ func (u *update) increment(op *wire.Cell) *wire.Error {
 			return wire.Invalid("Increment overflows the value of column name:%s.", op.Name)
 		}
 		sum += base
-		op.Timestamp = max(u.now, newest.Timestamp) // a base stamped in the future must not hide the sum
+		op.Timestamp = max(u.now, newest.Timestamp) // so that a base in the future does not hide the sum
 	}
 	op.Value = binary.LittleEndian.AppendUint64(nil, uint64(sum))
 	u.put(*op)

@@ -14,19 +14,19 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// TableWrite is one table's part of a write; Table is nil if missing. Rows whose outcome is an error are left alone.
+// TableWrite is one table's part of a write. Table is nil if missing. Rows whose outcome is an error are skipped.
 type TableWrite struct {
 	Table      *Table
 	Changes    []wire.Change
-	Conditions []*filter.Filter // of the changes' columns, nil for none; empty if no change has one
+	Conditions []*filter.Filter // column conditions by change, nil for none; empty if no change has one
 	Outcomes   []wire.Outcome
 }
 
-// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is that of the
-// whole request: except with CodeInternalServerError nothing was applied.
+// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error concerns the whole
+// request, of which nothing was applied, unless its code is CodeInternalServerError.
 //
-// If it is atomic, either all or none of each table's rows are applied: then every row of the table has the first
-// error. The rows of a table must share a partition key.
+// If atomic is set, all or none of each table's rows are applied; if none, every row of the table has the first error.
+// The rows of a table must have the same partition key.
 func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()
@@ -38,39 +38,39 @@ func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wi
 		err = s.wait(w.batch)
 	}
 	if s.health.cause() != nil {
-		w.batch = nil // Pebble's log may still write to it: never reuse it
+		w.batch = nil // Pebble's log may still use it, so never reuse it
 	}
 	return err
 }
 
-// writer is the working memory of one Write.
+// writer is the working memory of a Write.
 type writer struct {
 	store *Store
-	now   int64 // milliseconds: the timestamp of cells without one
+	now   int64 // timestamp in milliseconds for cells without one
 	batch *pebble.Batch
 
-	atomic       bool // a table's rows are written all or none
-	placeholders int  // rows that wait for a number
+	atomic       bool // write all or none of a table's rows
+	placeholders int  // number of rows that need a number
 
 	rows   []writeRow
 	keys   []byte // the row keys, concatenated
 	value  []byte
-	cells  []wire.Cell // of the row before the change: views into before
+	cells  []wire.Cell // of the row before the change; views into before
 	before []byte
 }
 
-// writeRow is one row that fits the schema.
+// writeRow is a row whose key fits the schema.
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
-	columns *filter.Filter // the condition on the columns, nil for none
+	columns *filter.Filter // column condition, nil for none
 	outcome *wire.Outcome
 	key     []byte
-	from    int // in keys, until all keys are there
-	number  int // column of the key that waits for a number; 0 means none
+	from    int // offset in keys, until all keys are appended
+	number  int // key column that needs a number; 0 for none
 }
 
-// millis is the store's clock in milliseconds, which never goes back while the store is open.
+// millis returns the store's clock in milliseconds, which never goes back while the store is open.
 func (s *Store) millis() int64 {
 	now := s.o.Now().UnixMilli()
 	for {
@@ -84,7 +84,7 @@ func (s *Store) millis() int64 {
 	}
 }
 
-// RestartClock lets the clock go back once. Cells it wrote before are then in the future.
+// RestartClock allows the clock to go back once. Earlier cells may then be in the future.
 func (s *Store) RestartClock() { s.clock.Store(0) }
 
 var writers = sync.Pool{New: func() any { return &writer{} }}
@@ -120,7 +120,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 		return err
 	}
 	if reads {
-		w.batch = w.store.db.NewIndexedBatchWithSize(bytes) // a row sees the rows before it
+		w.batch = w.store.db.NewIndexedBatchWithSize(bytes) // indexed, so that a row sees earlier rows
 	} else {
 		w.batch = w.store.db.NewBatchWithSize(bytes)
 	}
@@ -135,8 +135,8 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	}
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
-	// The time of the write must be read now: of two writes to a row the one applied later must not be stamped earlier, or
-	// its cells would be hidden by the other's. (Read before the locks, a quarter of increments were lost.)
+	// Read the time only now: of two writes to a row, the one applied later must not have an earlier time, or its cells
+	// would be hidden. (When it was read before the locks, a quarter of increments were lost.)
 	w.now = w.store.millis()
 	if err := w.assign(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	return w.store.commit(ctx, w.batch, !w.store.o.NoSync)
 }
 
-// apply puts the rows into the batch. An error is the whole request's; the batch is then given up.
+// apply adds the rows to the batch. An error concerns the whole request, and the batch is dropped.
 func (w *writer) apply(ctx context.Context) *wire.Error {
 	if w.atomic {
 		return w.applyAtomic(ctx)
@@ -160,28 +160,28 @@ func (w *writer) apply(ctx context.Context) *wire.Error {
 
 func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
 	for i := range rows {
-		if rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+		if rows[i].columns != nil && ctx.Err() != nil { // matching a regular expression may take long
 			return cancelled()
 		}
 		if err := w.row(&rows[i]); err != nil {
 			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
 		}
 		if w.atomic && rows[i].outcome.Err != nil {
-			return nil // the caller looks
+			return nil // the caller checks this
 		}
 	}
 	return nil
 }
 
-// readsFirst reports whether a change needs the old row.
+// readsFirst reports whether a change depends on the old row.
 func readsFirst(c *wire.Change) bool {
 	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
-// readsFirst reports whether the old row matters, for the change or for an index.
+// readsFirst reports whether the change or an index depends on the old row.
 func (r *writeRow) readsFirst() bool { return readsFirst(r.change) || len(r.meta.Indexes) > 0 }
 
-// prepare gives every row its key or its error. It returns the approximate size of the batch and whether any row reads.
+// prepare gives every row its key or an error. It returns the batch's approximate size, and whether any row reads.
 func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	for i := range tables {
 		t := &tables[i]
@@ -222,7 +222,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
 	}
-	for i := range w.rows { // only now, for the arena moved while it grew
+	for i := range w.rows { // only now, because keys moved while it grew
 		end := len(w.keys)
 		if i+1 < len(w.rows) {
 			end = w.rows[i+1].from
@@ -241,7 +241,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	for i := range w.rows {
 		r := &w.rows[i]
 		if r.number > 0 {
-			continue // a new row, with any number
+			continue // a new row, which cannot repeat another
 		}
 		before, repeated := first[string(r.key)]
 		if !repeated {
@@ -263,10 +263,10 @@ func (w *writer) checkRepeats() *wire.Error {
 	return nil
 }
 
-// onlyOnce reports whether a row may be in a request only once.
+// onlyOnce reports whether a row must not be repeated in a request.
 func (r *writeRow) onlyOnce() bool { return r.change.Conditional() || len(r.meta.Indexes) > 0 }
 
-// checkCells checks the cells against the table: its deviation window, its defined columns, whether it takes updates.
+// checkCells checks the cells against the table's deviation and predefined columns, and whether it allows updates.
 func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Error {
 	if c.Op == wire.UpdateRow && m.NoUpdate {
 		return wire.Invalid("Update operation is not allowed in this table")
@@ -292,7 +292,7 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 	return nil
 }
 
-// window is the range of timestamps that a write may give at a moment, in milliseconds, of whole seconds.
+// window returns the range of timestamps, in milliseconds and from whole seconds on, that a write may have.
 func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	second := now / 1000
 	oldest := second - m.Deviation
@@ -305,7 +305,7 @@ func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	return max(oldest, 0) * 1000, min(second+m.Deviation, math.MaxInt64/1000) * 1000
 }
 
-// row puts one row's change into the batch. An error means the store could not read; the batch is then given up.
+// row adds a row's change to the batch. An error means that the store could not be read, and the batch is dropped.
 func (w *writer) row(r *writeRow) error {
 	c, o := r.change, r.outcome
 	o.Consumed.Write = wire.Units(c.Row.DataBytes())
@@ -341,7 +341,7 @@ func (w *writer) row(r *writeRow) error {
 	case wire.UpdateRow:
 		u := update{cells: w.cells, now: w.now, row: r.key, chosen: &w.store.choices, choices: w.store.choices.get()}
 		if r.meta.FullRow {
-			u.cells = slices.DeleteFunc(u.cells, func(had wire.Cell) bool { // the columns that the update does not name
+			u.cells = slices.DeleteFunc(u.cells, func(had wire.Cell) bool { // drops columns that the update does not name
 				return !slices.ContainsFunc(c.Row.Cells, func(op wire.Cell) bool { return bytes.Equal(op.Name, had.Name) })
 			})
 		}
@@ -360,7 +360,7 @@ func (w *writer) row(r *writeRow) error {
 	return nil
 }
 
-// met reports whether a change's conditions hold for the old row. In a missing row all columns are missing.
+// met reports whether a change's conditions hold for the old row. A missing row has no columns.
 func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
 	c := r.change
 	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
@@ -398,7 +398,7 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	return cells, stored == 0 || len(cells) > 0, nil
 }
 
-// put writes a row and its index changes. The first error is the row's, and nothing was written.
+// put writes a row and its index changes. After the first error, which is the row's, nothing was written.
 func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	sortCells(cells)
 	refused, err := w.follow(r, cells, true)
@@ -419,7 +419,7 @@ func stamp(cells []wire.Cell, now int64) []wire.Cell {
 	return cells
 }
 
-// returned is the row that a write returns on request: its key, and after an update the incremented columns asked for.
+// returned returns the row that a write returns on request: its key, and with RT_AFTER_MODIFY the requested sums.
 func returned(c *wire.Change) []byte {
 	switch c.Return {
 	case wire.ReturnKey:

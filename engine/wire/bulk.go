@@ -10,7 +10,7 @@ import (
 
 // BulkImport writes rows of a table without conditions. BulkExport reads a range's newest versions as rows or matrix.
 
-// DecodeBulkImport reads BulkImport. Any failure here fails the whole request, before anything is applied.
+// DecodeBulkImport decodes BulkImport. An error refuses the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
 	n, err := countRows(b, 2)
 	switch {
@@ -40,7 +40,7 @@ func (r *WriteRequest) bulkRow(b []byte) *Error {
 	return r.decodeRow(&r.rows[len(r.rows)-1], op.Value, row)
 }
 
-// AppendBulkImport appends the body of a BulkImport answer. A written row reports its size in bytes, and no units.
+// AppendBulkImport appends the body of an answer to BulkImport, with the sizes of written rows and no units.
 func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	dst = appendBytes(dst, 1, t.Name)
 	var row []byte
@@ -56,14 +56,14 @@ func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	return dst
 }
 
-// appendBulkUnits appends the bytes read and written, and that they cost no units.
+// appendBulkUnits appends the bytes read and written, at no units.
 func appendBulkUnits(dst []byte, id protowire.Number, read, written int) []byte {
 	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
 	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(read)), 2, int64(written)))
 	return appendBytes(dst, id, consumed)
 }
 
-// BlockType is protobuf's DataBlockType: how rows are written.
+// BlockType is the protocol's DataBlockType, the encoding of rows.
 type BlockType int32
 
 const (
@@ -71,7 +71,7 @@ const (
 	SimpleRowMatrix BlockType = 1
 )
 
-// DecodeBulkExport reads BulkExport: a forward range with each cell's newest version.
+// DecodeBulkExport decodes BulkExport, a forward range of newest versions.
 func DecodeBulkExport(b []byte) (*GetRange, *Error) {
 	r := &GetRange{Block: SimpleRowMatrix, bulk: true}
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
@@ -92,7 +92,7 @@ func DecodeBulkExport(b []byte) (*GetRange, *Error) {
 	return r, r.check(start, end)
 }
 
-// A matrix's first four bytes, and its tags.
+// The first four bytes of a matrix, and its tags.
 const (
 	matrixMagic = 0x304d5253
 
@@ -102,11 +102,11 @@ const (
 	matrixEntireKey = 10
 )
 
-// maxMatrixCells limits a matrix, with a byte or more per cell: a page of rows without common columns takes gigabytes.
+// maxMatrixCells limits a matrix. A cell takes a byte or more, so rows without common columns could take gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
-// matrixFields returns the fields of a matrix, the first keys of them from the key. For a GetRange they are the key and
-// then the requested columns in order, or else the columns of any row in byte order; for a BulkExport the requested.
+// matrixFields returns the fields of a matrix, of which the first keys belong to the key. For a GetRange they are the
+// key and the requested columns or, without any, all columns in byte order; for a BulkExport the requested ones.
 func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, keys int) {
 	isKey := func(name string) bool {
 		return slices.ContainsFunc(key, func(k KeyColumn) bool { return k.Name == name })
@@ -141,7 +141,7 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that would be too large: the rows stay rows.
+// Matrix returns the rows of a PlainBuffer stream as a matrix, or nil if that would be too large.
 func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Erro
 	places := map[string][]int{}
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, matrixMagic)
-	dst = append(dst, make([]byte, 8)...) // offsets of the data and the options
+	dst = append(dst, make([]byte, 8)...) // room for the offsets of data and options
 	dst = le.AppendUint32(le.AppendUint32(dst, uint32(keys)), uint32(len(fields)-keys))
 	for i, name := range fields {
 		places[name] = append(places[name], i)
@@ -191,7 +191,7 @@ func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Erro
 	return append(dst, crc8(0, dst)), nil
 }
 
-// decodeRows reads the rows of one of this engine's streams. They are views into it, with any number of cells.
+// decodeRows decodes the rows of a stream that this engine made. They are views into it, with any number of cells.
 func decodeRows(stream []byte) (rows []Row, err *Error) {
 	var d Decoder
 	for p := (parser{b: stream[min(4, len(stream)):]}); len(p.b) > 0; {

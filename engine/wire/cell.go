@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// ValueType is PlainBuffer's variant type.
+// ValueType is a variant type of PlainBuffer.
 type ValueType byte
 
-// The variant types. NoValue is an addition: a cell without a value tag.
+// The variant types, and NoValue for a cell without a value tag.
 const (
 	Integer       ValueType = 0
 	Double        ValueType = 1
@@ -30,13 +30,13 @@ var typeNames = map[ValueType]string{
 	Binary: "VT_BLOB", InfMin: "VT_INF_MIN", InfMax: "VT_INF_MAX", AutoIncrement: "VT_AUTO_INCREMENT",
 }
 
-// String is the type's name in the service's messages.
+// String returns the type's name in the service's messages.
 func (t ValueType) String() string { return cmp.Or(typeNames[t], "VT_NONE") }
 
-// CellOp is what UpdateRow does with a cell.
+// CellOp is the operation of UpdateRow on a cell.
 type CellOp byte
 
-// The cell operations. PutCell is an addition: no op-type tag.
+// The cell operations, and PutCell for a cell without an operation tag.
 const (
 	PutCell       CellOp = 0
 	DeleteColumn  CellOp = 1
@@ -44,25 +44,25 @@ const (
 	Increment     CellOp = 4
 )
 
-// Cell is one primary-key column or one version of an attribute column. Name and Value are views into the bytes the
-// cell was read from. Value is only the payload: eight little-endian bytes, one byte, or the string's content.
+// Cell is a primary-key column or a version of an attribute column. Name and Value are views into the decoded bytes.
+// Value is the payload: eight little-endian bytes, one byte, or the content of a string.
 type Cell struct {
 	Name      []byte
 	Value     []byte
-	Timestamp int64 // milliseconds; meaningful when Stamped
+	Timestamp int64 // milliseconds; valid if Stamped
 	Type      ValueType
 	Op        CellOp
 	Stamped   bool
-	valid     bool // the name is known to be one of an attribute column
+	valid     bool // the name is known to be valid for an attribute column
 }
 
-// Int is the value of an INTEGER cell.
+// Int returns the value of an INTEGER cell.
 func (c *Cell) Int() int64 { return int64(binary.LittleEndian.Uint64(c.Value)) }
 
-// Float is the value of a DOUBLE cell.
+// Float returns the value of a DOUBLE cell.
 func (c *Cell) Float() float64 { return math.Float64frombits(binary.LittleEndian.Uint64(c.Value)) }
 
-// Text is the value for messages.
+// Text returns the value as text for messages.
 func (c *Cell) Text() string {
 	switch c.Type {
 	case Integer:
@@ -75,7 +75,7 @@ func (c *Cell) Text() string {
 	return hex.EncodeToString(c.Value)
 }
 
-// DataBytes is the cell's share of capacity units: name and value, without the timestamp.
+// DataBytes returns the cell's size for capacity units: name and value, without the timestamp.
 func (c *Cell) DataBytes() int { return len(c.Name) + len(c.Value) }
 
 // Row is a decoded row: its primary key, its attribute cells in wire order, and the delete marker.
@@ -85,10 +85,10 @@ type Row struct {
 	Delete bool
 }
 
-// DataBytes is the row's share of capacity units.
+// DataBytes returns the row's size for capacity units.
 func (r *Row) DataBytes() int { return DataBytes(r.Key) + DataBytes(r.Cells) }
 
-// DataBytes is the cells' share of capacity units.
+// DataBytes returns the cells' size for capacity units.
 func DataBytes(cells []Cell) (n int) {
 	for i := range cells {
 		n += cells[i].DataBytes()

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// check checks a change by all rules that need no schema, and measures it.
+// check checks a change by all rules that do not depend on the schema, and computes its size.
 func (c *Change) check(inBatch bool) *Error {
 	if err := checkKey(c.Row.Key, keyOfWrite); err != nil {
 		return err
@@ -52,18 +52,18 @@ type keyUse int
 
 const (
 	keyOfRead  keyUse = iota
-	keyOfWrite        // may have a placeholder
-	keyOfRange        // may have infinities
+	keyOfWrite        // may contain a placeholder
+	keyOfRange        // may contain infinities
 )
 
-// TooManyKeyColumns refuses a key that no table can have.
+// TooManyKeyColumns returns the error for a key with more columns than a table can have.
 func TooManyKeyColumns() *Error {
 	return Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
 }
 
-// checkKey checks the cells of a primary key by its purpose.
+// checkKey checks the cells of a primary key for its use.
 func checkKey(key []Cell, use keyUse) *Error {
-	if use == keyOfWrite && len(key) > MaxKeyColumns { // an index may be read
+	if use == keyOfWrite && len(key) > MaxKeyColumns { // reads may be of an index
 		return TooManyKeyColumns()
 	}
 	for i := range key {
@@ -141,7 +141,7 @@ func (c *Change) checkCell(cell *Cell) *Error {
 	return CheckValue(cell)
 }
 
-// CheckValue checks the value of an attribute column, or one that is compared with it.
+// CheckValue checks the value of an attribute column, or a value to compare with one.
 func CheckValue(c *Cell) *Error {
 	switch c.Type {
 	case NoValue:
@@ -200,24 +200,24 @@ next:
 	return nil
 }
 
-// Limits of the service (its own integration tests are the source where they and the documentation differ).
+// Limits of the service. Where the documentation differs from its integration tests, the tests are right.
 const (
-	MaxBodyBytes        = 5 << 20 // of the body as transmitted, and of the body inflated
+	MaxBodyBytes        = 5 << 20 // of the body as transmitted, and after decompression
 	MaxBatchWriteRows   = 200
 	MaxBatchGetRows     = 100
-	MaxRequestDataBytes = 4 << 20 // names and values of all rows of one write request
+	MaxRequestDataBytes = 4 << 20 // names and values of all rows in a write request
 	MaxKeyColumns       = 4
-	MaxIndexColumns     = 4 // of the key that an index names
-	MaxIndexKeyColumns  = 8 // with the table's key columns
+	MaxIndexColumns     = 4 // key columns given for an index
+	MaxIndexKeyColumns  = 8 // including the table's key columns
 	MaxKeyValueBytes    = 1024
-	MaxCells            = 1024 // attribute cells of one row in one write
+	MaxCells            = 1024 // attribute cells of a row in one write
 	MaxValueBytes       = 2 << 20
 	MaxNameBytes        = 255
 	MaxColumnsToGet     = 1024
 	MaxDefinedColumns   = 32
-	MaxTablePartitions  = 10 // that CreateTable may ask for
+	MaxTablePartitions  = 10 // in CreateTable
 
-	MaxPartitionBoundBytes = 64 // of STRING and BINARY bounds
+	MaxPartitionBoundBytes = 64 // for STRING and BINARY bounds
 	MaxRangeRows           = 5000
 	MaxRangeBytes          = 4 << 20
 	MaxReservedUnits       = 100_000
@@ -229,7 +229,7 @@ const (
 	DefaultSplitUnitBytes  = 100 << 20
 )
 
-// ValidTableName reports whether name is 1…255 bytes of [A-Za-z_][A-Za-z0-9_]*.
+// ValidTableName reports whether name matches [A-Za-z_][A-Za-z0-9_]* and has 1…255 bytes.
 func ValidTableName(name []byte) bool {
 	if len(name) == 0 || len(name) > MaxNameBytes {
 		return false
@@ -243,12 +243,12 @@ func ValidTableName(name []byte) bool {
 	return true
 }
 
-// ValidColumnName follows the service rather than its documentation: any UTF-8 of 1…255 bytes without a leading '#'.
+// ValidColumnName reports whether name is UTF-8 of 1…255 bytes without a leading '#', more than the service documents.
 func ValidColumnName(name []byte) bool {
 	return len(name) > 0 && len(name) <= MaxNameBytes && name[0] != '#' && utf8.Valid(name)
 }
 
-// Units is the number of capacity units of size bytes: 4 KB each, rounded up.
+// Units returns the number of capacity units for size bytes: 4 KB each, rounded up.
 func Units(size int) int32 {
 	return int32((size + CapacityUnitBytes - 1) / CapacityUnitBytes)
 }

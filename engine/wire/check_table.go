@@ -1,6 +1,6 @@
 package wire
 
-// Check checks a CreateTable request; streams means that it may ask for a stream.
+// Check checks a CreateTable request, which may request a stream only if streams is set.
 func (r *CreateTable) Check(streams bool) *Error {
 	if err := r.Stream.check(streams); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *CreateTable) checkKey() *Error {
 	return r.checkAutoIncrement()
 }
 
-// checkDefined checks additional predefined columns against the key's and the table's.
+// checkDefined checks additional predefined columns against the key and the existing ones.
 func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
 	if len(have)+len(more) > MaxDefinedColumns {
 		return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
@@ -84,7 +84,7 @@ func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
 	return nil
 }
 
-// Check checks an UpdateTable request; streams means that it may ask for a stream.
+// Check checks an UpdateTable request, which may request a stream only if streams is set.
 func (r *UpdateTable) Check(streams bool) *Error {
 	if err := r.Stream.check(streams); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed checks that the request leaves a table with indexes one version of a cell, and no expiry with updates.
+// CheckIndexed checks that the request leaves an indexed table one version per cell, and no expiry with updates.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	o := &r.Options
 	switch {

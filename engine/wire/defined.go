@@ -1,6 +1,6 @@
 package wire
 
-// readDefined returns a function that appends a predefined column.
+// readDefined returns a function that decodes a predefined column and appends it.
 func readDefined(to *[]DefinedColumn) func([]byte) *Error {
 	return func(b []byte) *Error {
 		var c DefinedColumn
@@ -37,7 +37,7 @@ func (r *DefinedColumns) read(b []byte, columns any) *Error {
 	return err
 }
 
-// Apply returns the predefined columns of a table after the request, which succeeds whole or not; have is not changed.
+// Apply returns the predefined columns of a table after the request, or an error. It does not change have.
 func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]DefinedColumn, *Error) {
 	if len(r.Delete) > 0 {
 		return r.without(have)

@@ -1,5 +1,5 @@
-// Package wire reads and writes the messages between a Tablestore client and the engine: protobuf messages, PlainBuffer
-// rows and the x-ots headers. Decoded requests are typed views into the bytes of the request; Append functions write
-// the answers. No input, however hostile, panics or allocates more than a small multiple of its own length. Checksums,
-// limits and names are checked only here, with the service's own codes and messages.
+// Package wire decodes requests to the engine and encodes its answers: protobuf messages, PlainBuffer rows and x-ots
+// headers. Decoded requests are typed views into the bytes of the request; Append functions encode answers. No input,
+// however hostile, causes a panic or allocates more than a small multiple of its length. Checksums, limits and names
+// are checked only here, with the service's codes and messages.
 package wire

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// The engine's error codes. Clients decide by these, never by the message.
+// The engine's error codes. Clients decide by the code, never by the message.
 const (
 	CodeAuthFailed              = "OTSAuthFailed"
 	CodeNoPermission            = "OTSNoPermissionAccess"
@@ -37,7 +37,7 @@ const (
 	CodeOutOfTransactionSize    = "OTSOutOfTransactionDataSizeLimit"
 )
 
-// known gives each code its HTTP status and usual message.
+// known maps codes to their HTTP status and default message.
 var known = map[string]struct {
 	status  int
 	message string
@@ -72,7 +72,7 @@ var known = map[string]struct {
 	CodeOutOfTransactionSize:    {http.StatusBadRequest, "The total data size of the transaction exceeds the limit."},
 }
 
-// Error is an unsuccessful answer: of a whole request with its HTTP status, or of one row of a batch.
+// Error is the refusal of a whole request, with an HTTP status, or of one row of a batch.
 type Error struct {
 	Code    string
 	Message string
@@ -81,7 +81,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Fail gives code its usual message and status. An unknown code (a fault plan may invent one) is a 503.
+// Fail returns an error with code's default message and status. An unknown code, as from a fault plan, has status 503.
 func Fail(code string) *Error {
 	if k, ok := known[code]; ok {
 		return &Error{code, k.message, k.status}
@@ -89,19 +89,19 @@ func Fail(code string) *Error {
 	return &Error{code, code + ".", http.StatusServiceUnavailable}
 }
 
-// Failf is Fail with the caller's message.
+// Failf is Fail with another message.
 func Failf(code, format string, args ...any) *Error {
 	e := Fail(code)
 	e.Message = fmt.Sprintf(format, args...)
 	return e
 }
 
-// Invalid is OTSParameterInvalid, the code of most refusals.
+// Invalid returns an OTSParameterInvalid, the most frequent error.
 func Invalid(format string, args ...any) *Error {
 	return Failf(CodeParameterInvalid, format, args...)
 }
 
-// Unsupported names what this engine does not do yet, so that nothing is silently half done.
+// Unsupported returns the error for a feature that the engine lacks.
 func Unsupported(what string) *Error {
 	return Failf(CodeUnsupported, "The engine does not support %s.", what)
 }

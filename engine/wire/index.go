@@ -5,10 +5,10 @@ import "slices"
 // IndexMeta describes a secondary index: a table that the engine maintains.
 type IndexMeta struct {
 	Name    string
-	Key     []string // names of the table's key and predefined columns; the engine adds the rest of the table's key
+	Key     []string // key and predefined columns of the table; the engine adds the rest of its key
 	Columns []string // predefined columns besides the key
-	Local   bool     // its key begins as the table's does
-	inSync  bool     // asked for in the mode of local indexes
+	Local   bool     // a local index, whose key begins with the table's partition key
+	inSync  bool     // requested in the mode of local indexes
 }
 
 // MaxIndexes limits a table's indexes.
@@ -22,7 +22,7 @@ func CheckIndexCount(n int) *Error {
 	return nil
 }
 
-// checkAlone checks an index without its table, as the service does before it looks at the table.
+// checkAlone checks an index without its table, like the service, which does this first.
 func (r *IndexMeta) checkAlone() *Error {
 	switch n := len(r.Key); {
 	case r.inSync && !r.Local:
@@ -42,7 +42,7 @@ func (r *IndexMeta) read(b []byte) *Error {
 	return err
 }
 
-// Check checks an index of a table and returns its whole key: the columns it names and the rest of the table's key.
+// Check checks an index of a table and returns its complete key: the named columns and the rest of the table's key.
 func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn, *Error) {
 	if !ValidTableName([]byte(r.Name)) {
 		return nil, invalidTableName([]byte(r.Name))
@@ -106,8 +106,8 @@ func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColu
 	return KeyColumn{}, false
 }
 
-// CheckIndexable checks whether a table may have indexes: it keeps one version of a cell, and its data expires only if
-// no row may be updated, so that the rows of an index expire with those of the table.
+// CheckIndexable checks whether a table may have indexes: it must keep one version per cell, and if its data expires it
+// must not allow updates, so that rows of an index expire together with the table's.
 func CheckIndexable(ttl, maxVersions int32, updates bool) *Error {
 	switch {
 	case maxVersions != 1:
@@ -125,7 +125,7 @@ func errIndexedUpdates() *Error {
 type CreateIndex struct {
 	Table    TableName
 	Index    IndexMeta
-	BaseData bool // of rows that are there already, too
+	BaseData bool // also index existing rows
 }
 
 func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
@@ -149,7 +149,7 @@ func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 
 func appendIndex(dst []byte, r *IndexMeta) []byte {
 	const current = 2
-	local := int64(0) // and the mode: ASYNC is 0, SYNC 1
+	local := int64(0) // also the mode: ASYNC is 0, SYNC is 1
 	if r.Local {
 		local = 1
 	}

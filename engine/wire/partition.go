@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// partitionRange is one range of CreateTable's partitions: two variants of the first primary-key column.
+// partitionRange is one range of CreateTable's partitions: two bounds of the first primary-key column, as variants.
 type partitionRange struct{ begin, end []byte }
 
 func (r *CreateTable) partition(b []byte) *Error {
@@ -24,7 +24,7 @@ func (r *CreateTable) checkPartitions() *Error {
 	if n > MaxTablePartitions {
 		return Invalid("The count of partitions cannot be greater than %d", MaxTablePartitions)
 	}
-	var last Cell // end of the range before
+	var last Cell // end of the previous range
 	for i, p := range r.ranges {
 		begin, err := r.bound(p.begin)
 		if err != nil {
@@ -52,7 +52,7 @@ func (r *CreateTable) checkPartitions() *Error {
 	return nil
 }
 
-// bound reads a partition's bound: an infinity, or a possible value of the partition key that is not below all others.
+// bound decodes a partition's bound: an infinity, or a valid partition-key value, but not the least.
 func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	typ, value, rest, ok := ReadVariant(b)
 	if !ok || len(rest) > 0 {
@@ -81,7 +81,7 @@ func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	return c, nil
 }
 
-// CompareBounds orders two bounds of one partition key.
+// CompareBounds compares two bounds of one partition key.
 func CompareBounds(a, b *Cell) int {
 	switch {
 	case a.Type != b.Type && (a.Type == InfMin || b.Type == InfMax):
@@ -91,5 +91,5 @@ func CompareBounds(a, b *Cell) int {
 	case a.Type == Integer:
 		return cmp.Compare(a.Int(), b.Int())
 	}
-	return bytes.Compare(a.Value, b.Value) // of an infinity empty
+	return bytes.Compare(a.Value, b.Value) // empty for infinities
 }

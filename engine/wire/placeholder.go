@@ -1,9 +1,9 @@
 package wire
 
-// noNumber stands in for the value of a placeholder, so that it has the size of the number.
+// noNumber is the value of a placeholder, so that it has the size of a number.
 var noNumber [8]byte
 
-// checkPlaceholder checks the placeholder of an auto-increment column. Whether the table has one is unknown.
+// checkPlaceholder checks the placeholder of an auto-increment column, without knowing the table.
 func (c *Change) checkPlaceholder() *Error {
 	n := 0
 	for i := range c.Row.Key {
@@ -27,7 +27,7 @@ func (c *Change) checkPlaceholder() *Error {
 	return nil
 }
 
-// checkAutoIncrement checks which columns of a new table the table itself numbers.
+// checkAutoIncrement checks the auto-increment column of a new table.
 func (r *CreateTable) checkAutoIncrement() *Error {
 	n := 0
 	for i, c := range r.Key {

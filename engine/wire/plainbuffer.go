@@ -21,26 +21,26 @@ const (
 	tagExtension    = 0x0B
 )
 
-// Decoder reads PlainBuffer rows. They share the input's bytes and, until Reset, an arena. Not safe for concurrent use.
+// Decoder decodes PlainBuffer rows: views into the input and, until Reset, an arena. It is not for concurrent use.
 type Decoder struct {
 	cells []Cell
-	names []knownName // of the row before, by place
+	names []knownName // of the previous row, by position
 }
 
-// knownName is a name with its known properties.
+// knownName is a cell's name with its properties.
 type knownName struct {
 	name  []byte
 	crc   byte
-	valid bool // as the name of an attribute column
+	valid bool // for an attribute column
 }
 
-// maxKnownNames limits the remembered names of a row.
+// maxKnownNames limits the names remembered of a row.
 const maxKnownNames = 256
 
 // maxKeptCells limits the arena that a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
 const maxKeptCells = 16_384
 
-// Reset forgets the rows handed out, so that their memory can be reused.
+// Reset makes the decoder reuse the memory of decoded rows.
 func (d *Decoder) Reset() {
 	clear(d.names)
 	d.names = d.names[:0]
@@ -48,12 +48,12 @@ func (d *Decoder) Reset() {
 		d.cells = nil
 		return
 	}
-	clear(d.cells) // or the arena would keep the last requests' bodies alive
+	clear(d.cells) // or the arena would keep earlier requests' bodies alive
 	d.cells = d.cells[:0]
 }
 
-// Row reads exactly one row with its header. Bad checksums, lengths and tags are errors, and so is anything after the
-// row except zeros: the SDK for Node reserves more than it writes for bounds of a range and versions to delete.
+// Row decodes exactly one row with its header. Wrong checksums, lengths and tags are errors, and so is anything after
+// the row but zeros, which the SDK for Node leaves after bounds of a range and versions to delete.
 func (d *Decoder) Row(b []byte) (Row, *Error) {
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
 		return Row{}, Invalid("Cell data broken, invalid header of PlainBuffer.")
@@ -66,13 +66,13 @@ func (d *Decoder) Row(b []byte) (Row, *Error) {
 	return row, p.err
 }
 
-// parser walks one row; after the first error every step is a no-op.
+// parser decodes one row. After the first error every step is a no-op.
 type parser struct {
 	b     []byte
-	crc   byte // of the row
+	crc   byte // checksum of the row
 	err   *Error
 	known *Decoder // may be nil
-	place int      // in the row, of the next cell
+	place int      // index of the next cell in the row
 }
 
 func (p *parser) fail(what string) {
@@ -102,7 +102,7 @@ func (p *parser) take(n int) []byte {
 	return b
 }
 
-// sized returns the next length-prefixed bytes.
+// sized returns the next bytes that follow their length.
 func (p *parser) sized() []byte {
 	if len(p.b) < 4 {
 		p.fail("unexpected end of data")
@@ -160,7 +160,7 @@ func (p *parser) failRow() {
 	}
 }
 
-// section reads one or more cells, at most limit: the caller refuses a row that reaches it.
+// section decodes one or more cells, but no more than limit: the caller refuses a row that reaches it.
 func (p *parser) section(d *Decoder, limit int) []Cell {
 	from := len(d.cells)
 	for n := 0; n < limit && p.at(tagCell); n++ {
@@ -188,7 +188,7 @@ func (p *parser) countCells() (n int) {
 	return n
 }
 
-// usual reads a cell with a name, a value of a usual type and a checksum in one go. It leaves others to cell.
+// usual decodes a cell with a name, a value of a common type and a checksum in one go. It leaves other cells to cell.
 func (p *parser) usual(c *Cell) bool {
 	b := p.b
 	if len(b) < 5 || b[0] != tagName {
@@ -224,7 +224,7 @@ func (p *parser) usual(c *Cell) bool {
 	return true
 }
 
-// lookUp returns the known properties of a cell's name. The previous row mostly has the same name in the same place.
+// lookUp returns the properties of a cell's name. The previous row mostly has the same name in the same place.
 func (d *Decoder) lookUp(place int, name []byte) knownName {
 	if d != nil && place < len(d.names) && bytes.Equal(d.names[place].name, name) {
 		return d.names[place]
@@ -270,7 +270,7 @@ func (p *parser) cell(c *Cell) {
 		}
 	}
 	if hasOp {
-		crc = crc8Byte(crc, byte(c.Op)) // the checksum feeds the timestamp before the operation
+		crc = crc8Byte(crc, byte(c.Op)) // in the checksum, the timestamp precedes the operation
 	}
 	if !p.at(tagCellChecksum) {
 		if p.err == nil {
@@ -285,7 +285,7 @@ func (p *parser) cell(c *Cell) {
 	p.crc = crc8Byte(p.crc, crc)
 }
 
-// value reads a variant after its length; the cell's checksum covers its bytes.
+// value decodes a variant after its length, and continues the cell's checksum.
 func (p *parser) value(c *Cell, crc byte) byte {
 	v := p.sized()
 	if p.err != nil {
@@ -299,7 +299,7 @@ func (p *parser) value(c *Cell, crc byte) byte {
 	return crc8(crc, v)
 }
 
-// ReadVariant reads a value without length prefix (a type byte and its payload) from the front of b.
+// ReadVariant decodes a value without a length prefix (a type byte and its payload) from the start of b.
 func ReadVariant(b []byte) (typ ValueType, payload, rest []byte, ok bool) {
 	if len(b) == 0 {
 		return 0, nil, nil, false

@@ -2,10 +2,10 @@ package wire
 
 import "encoding/binary"
 
-// AppendHeader starts a stream of rows: one header, then any number of AppendRow.
+// AppendHeader appends the header of a stream of rows, which any number of AppendRow may follow.
 func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
 
-// AppendRow appends one row of a response, never with operation types, which two SDKs cannot read. No empty sections.
+// AppendRow appends one row of an answer, without empty sections and operation types, which two SDKs cannot decode.
 func AppendRow(dst []byte, key, cells []Cell) []byte {
 	crc := byte(0)
 	if len(key) > 0 {
@@ -43,7 +43,7 @@ func appendCell(dst []byte, c *Cell, rowCRC byte) ([]byte, byte) {
 	return append(dst, tagCellChecksum, crc), crc8Byte(rowCRC, crc)
 }
 
-// AppendVariant appends a value in the form of ReadVariant.
+// AppendVariant appends a value as ReadVariant expects it.
 func AppendVariant(dst []byte, c *Cell) []byte {
 	dst = append(dst, byte(c.Type))
 	if c.Type == String || c.Type == Binary {
@@ -52,8 +52,8 @@ func AppendVariant(dst []byte, c *Cell) []byte {
 	return append(dst, c.Value...)
 }
 
-// crcTables holds the CRC-8 of polynomial 0x07 for a byte followed by 0…7 zero bytes. One table costs a dependent
-// load per byte (2 ns each, a third of the decoder's time); eight let eight bytes be looked up independently.
+// crcTables holds the CRC-8 with polynomial 0x07 of a byte followed by 0…7 zero bytes. With a single table, each byte
+// takes a dependent load (2 ns, a third of the decoder's time); with eight, eight bytes are looked up independently.
 var crcTables = func() (t [8][256]byte) {
 	for i := range 256 {
 		c := byte(i)
@@ -74,7 +74,7 @@ var crcTables = func() (t [8][256]byte) {
 	return t
 }()
 
-// crc8 continues crc over b (CRC-8/SMBUS: poly 0x07, init 0, no reflection).
+// crc8 continues crc over b (CRC-8/SMBUS: polynomial 0x07, initial value 0, no reflection).
 func crc8(crc byte, b []byte) byte {
 	for len(b) >= 8 {
 		crc = crcTables[7][crc^b[0]] ^ crcTables[6][b[1]] ^ crcTables[5][b[2]] ^ crcTables[4][b[3]] ^

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is one field of a protobuf message: raw is set for length-delimited fields, num for others.
+// field is a field of a protobuf message. raw is set for length-delimited fields, num for others.
 type field struct {
 	id  protowire.Number
 	typ protowire.Type
@@ -14,7 +14,7 @@ type field struct {
 	num uint64
 }
 
-// eachField calls f for every field of b in order, even one of the wrong wire type: into refuses it.
+// eachField calls f for every field of b in order, even with a wrong wire type, which into refuses.
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
@@ -33,7 +33,7 @@ func eachField(b []byte, f func(field) *Error) *Error {
 	return nil
 }
 
-// any reads the field at the beginning of b and returns its length; less than 0 if there is none.
+// any decodes the field at the start of b and returns its length, negative if it is malformed.
 func (f *field) any(b []byte) int {
 	id, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
@@ -55,8 +55,8 @@ func (f *field) any(b []byte) int {
 	return tag + n
 }
 
-// short reads the field at the beginning of b in its most common form: a tag of one byte, and a number of one byte or a
-// length of at most two. It returns 0 for others.
+// short is any for the most common form: a tag of one byte, and a number of one byte or a length of at most two bytes.
+// It returns 0 for other forms.
 func (f *field) short(b []byte) int {
 	if len(b) < 2 || b[0] >= 0x80 || b[0] < 1<<3 {
 		return 0
@@ -84,13 +84,13 @@ func missing(name string) *Error {
 	return Invalid("Parse PBMessage from RawString failed. Missing required field: %s.", name)
 }
 
-// Optional is a proto2 scalar and whether it was present.
+// Optional is a proto2 scalar that may be absent.
 type Optional[T any] struct {
 	Value T
 	Set   bool
 }
 
-// Or is the value, or other if it was absent.
+// Or returns the value, or other if it is absent.
 func (o Optional[T]) Or(other T) T {
 	if o.Set {
 		return o.Value
@@ -98,14 +98,14 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-// message maps the fields of a message, by number, to their places. Fields without a place are skipped.
+// message maps the numbers of a message's fields to destinations. Fields without a destination are skipped.
 type message []struct {
 	id   protowire.Number
-	name string // of a required field, else empty
-	to   any    // a variable, a message, or a function; see field.into
+	name string // of a required field; otherwise empty
+	to   any    // pointer to a variable, message, or function; see field.into
 }
 
-// read reads the fields in order. Then it checks required fields and the names of tables.
+// read decodes the fields in order. Then it checks required fields and table names.
 func (m message) read(b []byte) *Error {
 	seen := 0
 	err := eachField(b, func(f field) *Error {
@@ -119,7 +119,7 @@ func (m message) read(b []byte) *Error {
 	})
 	for i := range m {
 		if err == nil && m[i].name != "" && seen&(1<<i) == 0 {
-			err = missing(strings.Clone(m[i].name)) // of itself it would move all places to the heap
+			err = missing(strings.Clone(m[i].name)) // a copy, or all destinations would escape to the heap
 		}
 	}
 	for i := range m {
@@ -130,13 +130,13 @@ func (m message) read(b []byte) *Error {
 	return err
 }
 
-// TableName is the name of a table, checked as soon as its message has been read.
+// TableName is the name of a table, which is checked as soon as its message is decoded.
 type TableName []byte
 
-// refused is a feature that the engine lacks. A message may have the field without naming any.
+// refused is a feature that the engine lacks. Its field is accepted only if it is empty.
 type refused string
 
-// ReadFields reads a message with fields 1, 2, 3 … for places, the first required of which must be present.
+// ReadFields decodes a message with fields 1, 2, 3 … into places. The first required ones must be present.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
 	for i, to := range places {
@@ -148,7 +148,7 @@ func ReadFields(b []byte, required int, places ...any) *Error {
 	return m.read(b)
 }
 
-// into puts a field in its place. For a refused feature any wire type will do.
+// into stores a field in its destination. For a refused feature any wire type is accepted.
 func (f *field) into(place any) *Error {
 	typ := protowire.BytesType
 	switch to := place.(type) {

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestShortFieldsDecodeLikeOthers reads fields of all types and lengths, whole, cut off and changed.
+// TestShortFieldsDecodeLikeOthers decodes fields of all types and lengths, whole, cut off and changed.
 func TestShortFieldsDecodeLikeOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	short := 0
@@ -51,7 +51,7 @@ func TestShortFieldsDecodeLikeOthers(t *testing.T) {
 	conformance.True(t, short >= 10_000, "only %d fields are short", short)
 }
 
-func TestEveryCodeHasItsStatusAndMessage(t *testing.T) {
+func TestAllCodesHaveStatusAndMessage(t *testing.T) {
 	want := map[string]Error{
 		"OTSAuthFailed":                  {Status: 403, Message: "The user has no privilege to access the instance."},
 		"OTSNoPermissionAccess":          {Status: 403, Message: "You have no permission to access the requested resource."},
@@ -92,7 +92,7 @@ func pk(name string, typ ValueType, value ...byte) Cell {
 	return Cell{Name: []byte(name), Type: typ, Value: value}
 }
 
-// FuzzCreateTable looks for requests whose check panics, or that pass with partitions that do not ascend.
+// FuzzCreateTable looks for requests whose check panics, or that pass although their partitions are not in order.
 func FuzzCreateTable(f *testing.F) {
 	f.Add(unhex(f, vCreate))
 	ranged := unhex(f, vCreate)
@@ -120,7 +120,7 @@ func FuzzCreateTable(f *testing.F) {
 	})
 }
 
-// streamOf is rows of a key column, with different columns each or with the same.
+// streamOf returns rows with one key column, and with equal or different attribute columns.
 func streamOf(rows, columns int, own bool) []byte {
 	stream := AppendHeader(nil)
 	for r := range rows {
@@ -158,7 +158,7 @@ func TestOversizedMatrixIsNotMade(t *testing.T) {
 	}
 }
 
-func TestARowWriterWritesTheBytesOfAppendRow(t *testing.T) {
+func TestRowWriterEqualsAppendRow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var w RowWriter
 	var got, want []byte
@@ -205,7 +205,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Test vectors of rows, by their number in tablestore's semantics.
+// Test vectors of rows, numbered as in the description of Tablestore's semantics.
 const (
 	v05 = "7500000001030403000000706b3105060000000301000000610a1909ea"
 	v06 = "7500000001030403000000706b3105060000000301000000610a190809ed"
@@ -240,7 +240,7 @@ func FuzzRow(f *testing.F) {
 		}
 		for i := range row.Cells {
 			if row.Cells[i].Op != PutCell {
-				return // answers have no operations
+				return // answers cannot contain operations
 			}
 		}
 		again := AppendRow(AppendHeader(nil), row.Key, row.Cells)
@@ -248,7 +248,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// FuzzMatrix turns any stream of rows into a matrix, which must have each row of the stream.
+// FuzzMatrix converts any stream of rows to a matrix, which must contain every row of the stream.
 func FuzzMatrix(f *testing.F) {
 	for _, v := range []string{v05, v13, v14, v16} {
 		f.Add(unhex(f, v))
@@ -272,7 +272,7 @@ func FuzzMatrix(f *testing.F) {
 		conformance.MustEqual(t, err, nil, "error")
 		n := len(matrix)
 		conformance.Equal(t, matrix[n-1], crc8(0, matrix[:n-1]), "the checksum of %x is wrong", matrix)
-		rest := matrix[binary.LittleEndian.Uint32(matrix[4:])+1:] // past the tag of the row
+		rest := matrix[binary.LittleEndian.Uint32(matrix[4:])+1:] // after the row's tag
 		for i := range row.Key {
 			typ, value, after, ok := ReadVariant(rest)
 			conformance.MustTrue(t, ok && typ == row.Key[i].Type && bytes.Equal(value, row.Key[i].Value),

@@ -2,7 +2,7 @@ package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Selection is which cells of a row a read wants.
+// Selection says which cells of a row a read wants.
 type Selection struct {
 	Columns     [][]byte // names of primary-key or attribute columns; empty means all
 	MaxVersions Optional[int32]
@@ -15,7 +15,7 @@ type Selection struct {
 	hasTime     bool
 }
 
-// selectionFields are the numbers of a selection's fields, which differ between messages.
+// selectionFields holds the numbers of a selection's fields, which differ between messages.
 type selectionFields struct {
 	columns, time, versions, filter, start, end, token protowire.Number
 }
@@ -26,7 +26,7 @@ var (
 	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13}
 )
 
-// within adds a selection's fields to its message's places.
+// within adds a selection's fields to those of its message.
 func (s *Selection) within(m message, n *selectionFields) message {
 	return append(m, message{
 		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter},
@@ -40,14 +40,14 @@ func (s *Selection) times(b []byte) *Error {
 	return message{{1, "", &s.TimeStart}, {2, "", &s.TimeEnd}, {3, "", &s.TimeExact}}.read(b)
 }
 
-// check checks the names of a selection. The versions to read are checked later: see CheckVersions.
+// check checks the names in a selection. CheckVersions checks versions and times later.
 func (s *Selection) check() *Error {
 	if n := len(s.Columns); n > MaxColumnsToGet {
 		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.",
 			MaxColumnsToGet, n)
 	}
 	if len(s.EndColumn) == 0 {
-		s.EndColumn = nil // an empty name bounds nothing
+		s.EndColumn = nil // an empty name is no bound
 	}
 	for _, name := range s.Columns {
 		if !ValidColumnName(name) {
@@ -57,7 +57,7 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions checks a selection's versions and times, after its filter. when ends the message about a missing rule.
+// CheckVersions checks a selection's versions and times, after its filter. when ends the error for a missing rule.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:
@@ -105,7 +105,7 @@ func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	return r, err
 }
 
-// decodeKey reads a row that may hold only a primary key.
+// decodeKey decodes a row that must have only a primary key.
 func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 	row, err := d.Row(b)
 	switch {
@@ -180,11 +180,11 @@ type GetRange struct {
 	Backward    bool
 	Start, End  []Cell // inclusive, exclusive
 	Limit       int    // 0 means none
-	KeyPart     bool   // of the key only the columns that the selection names are answered
+	KeyPart     bool   // only the selected key columns are returned
 	Selection   Selection
 	Transaction TransactionID // empty means none
-	Block       BlockType     // of the answer
-	bulk        bool          // a BulkExport
+	Block       BlockType     // encoding of the answer
+	bulk        bool          // it is a BulkExport
 }
 
 func DecodeGetRange(b []byte) (*GetRange, *Error) {
@@ -209,13 +209,13 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
 	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
 	one := r.Selection.TimeExact.Set || r.Selection.MaxVersions.Set && r.Selection.MaxVersions.Value == 1
-	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && one { // a matrix has no place for two versions of a column
+	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && one { // a matrix cannot hold two versions of a column
 		r.Block = SimpleRowMatrix
 	}
 	return r, r.check(start, end)
 }
 
-// check checks the selection and the keys of a range, and reads the keys.
+// check decodes the keys of a range, and checks them and the selection.
 func (r *GetRange) check(start, end []byte) *Error {
 	err := r.Selection.check()
 	var dec Decoder

@@ -1,6 +1,6 @@
 package wire
 
-// KeyType is protobuf's PrimaryKeyType.
+// KeyType is the protocol's PrimaryKeyType.
 type KeyType int32
 
 const (
@@ -9,7 +9,7 @@ const (
 	KeyBinary  KeyType = 3
 )
 
-// ValueType is the variant type of the column's values.
+// ValueType returns the variant type of the column's values.
 func (t KeyType) ValueType() ValueType {
 	switch t {
 	case KeyInteger:
@@ -28,7 +28,7 @@ type KeyColumn struct {
 	AutoIncrement bool
 }
 
-// DefinedColumn is a predefined attribute column; Type is protobuf's DefinedColumnType.
+// DefinedColumn is a predefined attribute column. Type is the protocol's DefinedColumnType.
 type DefinedColumn struct {
 	Name string
 	Type int32
@@ -50,17 +50,17 @@ func (c DefinedColumn) ValueType() ValueType {
 	return NoValue
 }
 
-// TableOptions are the options of a request; absent ones keep their value or take the default.
+// TableOptions holds the options in a request. Absent ones keep their value or get the default.
 type TableOptions struct {
 	TTL         Optional[int32] // seconds, -1 means forever
 	MaxVersions Optional[int32]
 	Deviation   Optional[int64] // seconds
 	AllowUpdate Optional[bool]
-	FullRow     Optional[bool] // an update replaces the row
-	Set         bool           // the message was there
+	FullRow     Optional[bool] // updates replace the whole row
+	Set         bool           // the request has options
 }
 
-// Throughput is the reserved capacity units.
+// Throughput holds the reserved capacity units.
 type Throughput struct {
 	Read, Write Optional[int32]
 	Set         bool
@@ -74,19 +74,19 @@ type CreateTable struct {
 	Throughput Throughput
 	Indexes    []IndexMeta
 	Stream     StreamSpec
-	Bounds     []Cell         // between the partitions asked for; Check sets it
+	Bounds     []Cell         // between the requested partitions; set by Check
 	LocalTxn   Optional[bool] // local transactions
 	ranges     []partitionRange
 }
 
-// DecodeCreateTable reads the request and refuses features that the engine lacks.
+// DecodeCreateTable decodes CreateTable and refuses features that the engine lacks.
 func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	r := &CreateTable{}
 	index := func(b []byte) *Error {
 		r.Indexes = append(r.Indexes, IndexMeta{})
 		return r.Indexes[len(r.Indexes)-1].read(b)
 	}
-	// An old SDK for Go names indexes in field 4.
+	// An old SDK for Go sends indexes in field 4.
 	meta := message{{1, "", &r.Name}, {2, "", r.keyColumn}, {3, "", readDefined(&r.Defined)}, {4, "", index}}
 	err := message{
 		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition},
@@ -102,7 +102,7 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	return r, err
 }
 
-// StreamSpec is the requested stream of a table.
+// StreamSpec holds the requested options of a table's stream.
 type StreamSpec struct {
 	Set, Enable bool
 	Hours       Optional[int32]
@@ -114,7 +114,7 @@ func (s *StreamSpec) read(b []byte) *Error {
 	return message{{1, "", &s.Enable}, {2, "", &s.Hours}, {3, "", &s.Columns}}.read(b)
 }
 
-// check says what to do without a stream if one is requested but not allowed.
+// check refuses a requested stream unless it is allowed, and says what to use instead.
 func (s *StreamSpec) check(allowed bool) *Error {
 	if allowed || !s.Enable {
 		return nil
@@ -152,13 +152,13 @@ func (t *Throughput) read(b []byte) *Error {
 	return message{{1, "", message{{1, "", &t.Read}, {2, "", &t.Write}}}}.read(b)
 }
 
-// DecodeMaybeTableName reads the requests that may carry a table name; nil means none.
+// DecodeMaybeTableName decodes requests with an optional table name; nil means none.
 func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
 	err = message{{1, "", &name}}.read(b)
 	return name, err
 }
 
-// DecodeTableName reads the requests that carry only a table name.
+// DecodeTableName decodes requests with only a table name.
 func DecodeTableName(b []byte) (name []byte, err *Error) {
 	err = message{{1, "table_name", &name}}.read(b)
 	return name, err
@@ -178,7 +178,7 @@ func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 	}.read(b)
 }
 
-// SplitPoints is ComputeSplitPointsBySize.
+// SplitPoints is a ComputeSplitPointsBySize request.
 type SplitPoints struct {
 	Name      []byte
 	Size      Optional[int64] // in units
@@ -186,7 +186,7 @@ type SplitPoints struct {
 	Limit     Optional[int32]
 }
 
-// DecodeSplitPoints reads ComputeSplitPointsBySizeRequest and checks its sizes.
+// DecodeSplitPoints decodes ComputeSplitPointsBySize and checks its sizes.
 func DecodeSplitPoints(b []byte) (*SplitPoints, *Error) {
 	r := &SplitPoints{}
 	err := message{{1, "table_name", &r.Name}, {2, "split_size", &r.Size}, {3, "", &r.UnitBytes},

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/hex"
 
-// TransactionID is the id of a local transaction: 32 hexadecimal digits. A request with another form is refused.
+// TransactionID is the id of a local transaction: 32 hexadecimal digits. Other forms are refused.
 type TransactionID []byte
 
 func (id TransactionID) valid() bool {
@@ -13,10 +13,10 @@ func (id TransactionID) valid() bool {
 
 func errTransactionID() *Error { return Invalid("TransactionID is invalid.") }
 
-// StartTransaction is StartLocalTransaction.
+// StartTransaction is a StartLocalTransaction request.
 type StartTransaction struct {
 	Name TableName
-	Key  []Cell // the partition key alone
+	Key  []Cell // the partition key only
 }
 
 func DecodeStartTransaction(b []byte) (*StartTransaction, *Error) {
@@ -27,12 +27,12 @@ func DecodeStartTransaction(b []byte) (*StartTransaction, *Error) {
 		r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
 	}
 	if err == nil && len(r.Key) != 1 {
-		err = Invalid("StartLocalTransaction support only one primary key.") // the service's grammar
+		err = Invalid("StartLocalTransaction support only one primary key.") // the service's wording
 	}
 	return r, err
 }
 
-// DecodeTransaction reads CommitTransaction or AbortTransaction.
+// DecodeTransaction decodes CommitTransaction or AbortTransaction.
 func DecodeTransaction(b []byte) (id TransactionID, err *Error) {
 	err = message{{1, "transaction_id", &id}}.read(b)
 	if err == nil && len(id) == 0 {

@@ -1,6 +1,6 @@
 package wire
 
-// RowOp is protobuf's OperationType.
+// RowOp is the protocol's OperationType.
 type RowOp int32
 
 const (
@@ -9,25 +9,25 @@ const (
 	DeleteRow RowOp = 3
 )
 
-// String is the operation's name in messages.
+// String returns the operation's name in messages.
 func (o RowOp) String() string { return [...]string{"unknown", "PutRow", "UpdateRow", "DeleteRow"}[o] }
 
-// Existence is protobuf's RowExistenceExpectation.
+// Existence is the protocol's RowExistenceExpectation.
 type Existence int32
 
-// What a write expects of the existing row.
+// The expectations of a write about the existing row.
 const (
 	Ignore         Existence = 0
 	ExpectExist    Existence = 1
 	ExpectNotExist Existence = 2
 )
 
-// String is the expectation's name in messages.
+// String returns the expectation's name in messages.
 func (e Existence) String() string {
 	return [...]string{"IGNORE", "EXPECT_EXIST", "EXPECT_NOT_EXIST"}[e]
 }
 
-// ReturnType is which row a write returns.
+// ReturnType says which row a write returns.
 type ReturnType int32
 
 const (
@@ -41,10 +41,10 @@ type Change struct {
 	Op            RowOp
 	Row           Row
 	Expect        Existence
-	Condition     []byte // of columns, a Filter message; empty means none
+	Condition     []byte // column condition, a Filter message; empty means none
 	Return        ReturnType
 	ReturnColumns [][]byte
-	// DataBytes is the row's share of MaxRequestDataBytes: names, values, and 8 for each explicit timestamp.
+	// DataBytes is the row's size for MaxRequestDataBytes: names, values, and 8 for each explicit timestamp.
 	DataBytes int
 }
 
@@ -57,10 +57,10 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow, a view of the body, reusable after Reset.
+// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is a view of the body, and reusable after Reset.
 type WriteRequest struct {
 	Tables      []TableChanges
-	Atomic      bool          // a table's rows are written all or none
+	Atomic      bool          // write all or none of a table's rows
 	Transaction TransactionID // empty means none
 	rows        []Change
 	dec         Decoder
@@ -68,7 +68,7 @@ type WriteRequest struct {
 
 func (r *WriteRequest) Rows() int { return len(r.rows) }
 
-// Reset releases the last request's bytes.
+// Reset releases the bytes of the last request.
 func (r *WriteRequest) Reset() {
 	r.dec.Reset()
 	clear(r.rows)
@@ -76,7 +76,7 @@ func (r *WriteRequest) Reset() {
 	r.rows, r.Tables, r.Atomic, r.Transaction = r.rows[:0], r.Tables[:0], false, nil
 }
 
-// DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks everything that needs no schema.
+// DecodeRow decodes PutRow, UpdateRow or DeleteRow, and checks everything that does not depend on the schema.
 func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 	var name TableName
 	var row []byte
@@ -113,7 +113,7 @@ func tooMuchData(op string, size int) *Error {
 		MaxRequestDataBytes, size)
 }
 
-// DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
+// DecodeBatch decodes BatchWriteRow. An error refuses the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
 	if err := (message{{1, "", &tables}, {2, "", &r.Transaction}, {3, "", &r.Atomic}}).read(b); err != nil {
@@ -135,7 +135,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	if rows > MaxBatchWriteRows {
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
-	// Sized in advance, because the tables below are windows on it.
+	// Sized in advance, because the tables below are slices of it.
 	if cap(r.rows) < rows {
 		r.rows = make([]Change, 0, MaxBatchWriteRows)
 	}
@@ -147,7 +147,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	return r.checkTotal("BatchWriteRow")
 }
 
-// countRows counts the fields id of message b.
+// countRows counts the fields with number id in message b.
 func countRows(b []byte, id int32) (n int, err *Error) {
 	err = eachField(b, func(f field) *Error {
 		if int32(f.id) == id {
@@ -189,7 +189,7 @@ func (r *WriteRequest) row(b []byte) *Error {
 	return r.decodeRow(c, op.Value, row)
 }
 
-// decodeRow reads and checks a row of a batch.
+// decodeRow decodes and checks a row of a batch.
 func (r *WriteRequest) decodeRow(c *Change, op int32, row []byte) (err *Error) {
 	if c.Op = RowOp(op); c.Op < PutRow || c.Op > DeleteRow {
 		return Invalid("The modify type is invalid.")

@@ -26,7 +26,7 @@ func AppendError(dst []byte, e *Error) []byte {
 	return appendText(appendText(dst, 1, e.Code), 2, strings.ToValidUTF8(e.Message, "\ufffd")) // it may quote the request
 }
 
-// Capacity is the capacity units used by an operation. Both are always sent, because SDKs read them unchecked.
+// Capacity holds the capacity units used by an operation. Both are always sent, because SDKs take this for granted.
 type Capacity struct{ Read, Write int32 }
 
 func (c Capacity) appendUnit(dst []byte) []byte {
@@ -36,19 +36,19 @@ func (c Capacity) appendUnit(dst []byte) []byte {
 func (c Capacity) append(dst []byte, id protowire.Number) []byte {
 	size := 2 + protowire.SizeVarint(uint64(c.Read)) + protowire.SizeVarint(uint64(c.Write))
 	dst = protowire.AppendTag(dst, id, protowire.BytesType)
-	dst = protowire.AppendVarint(dst, uint64(2+size)) // a unit is shorter than 128 bytes
+	dst = protowire.AppendVarint(dst, uint64(2+size)) // the message is shorter than 128 bytes
 	dst = protowire.AppendTag(dst, 1, protowire.BytesType)
 	return c.appendUnit(protowire.AppendVarint(dst, uint64(size)))
 }
 
-// Outcome is the result of one row: an error, or the units it used and the row to return (PlainBuffer).
+// Outcome is the result of one row: an error, or the units used and the row to return (PlainBuffer).
 type Outcome struct {
 	Err      *Error
 	Consumed Capacity
 	Row      []byte
 }
 
-// AppendWrite appends the body of a PutRow, UpdateRow or DeleteRow answer.
+// AppendWrite appends the body of an answer to PutRow, UpdateRow or DeleteRow.
 func AppendWrite(dst []byte, o *Outcome) []byte {
 	dst = o.Consumed.append(dst, 1)
 	if len(o.Row) > 0 {
@@ -57,7 +57,7 @@ func AppendWrite(dst []byte, o *Outcome) []byte {
 	return dst
 }
 
-// AppendGetRow appends the body of a GetRow answer: row is present even if empty, which means no row.
+// AppendGetRow appends the body of an answer to GetRow. The field row is always present; empty means no row.
 func AppendGetRow(dst []byte, o *Outcome) []byte {
 	return appendBytes(o.Consumed.append(dst, 1), 2, o.Row)
 }
@@ -68,7 +68,7 @@ type TableOutcomes struct {
 	Outcomes []Outcome
 }
 
-// AppendBatch appends the body of a BatchWriteRow or BatchGetRow answer; emptyRows keeps empty rows (reads).
+// AppendBatch appends the body of an answer to BatchWriteRow or BatchGetRow, which needs emptyRows.
 func AppendBatch(dst []byte, tables []TableOutcomes, emptyRows bool) []byte {
 	var body, row []byte
 	for i := range tables {
@@ -100,7 +100,7 @@ func appendOutcome(dst []byte, o *Outcome, emptyRows bool) []byte {
 	return dst
 }
 
-// failedUnits is the capacity used by a refused row of a batch: nothing if the server or its capacity is the cause.
+// failedUnits returns the capacity used by a refused row of a batch: none if the server or its capacity is the cause.
 func failedUnits(e *Error, read bool) Capacity {
 	switch {
 	case e.Code == CodeConditionCheckFail:
@@ -114,8 +114,8 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// Around returns the parts before and after the rows in the body of a GetRange or BulkExport answer; next is empty when
-// the range is done. before has at most 32 bytes. A BulkExport counts the bytes scanned instead of units.
+// Around returns what precedes and follows the rows in the body of an answer to GetRange or BulkExport. before has at
+// most 32 bytes. next is empty at the end of the range. A BulkExport reports the bytes scanned instead of units.
 func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, after []byte) {
 	before = make([]byte, 0, 32)
 	if r.bulk {
@@ -143,18 +143,18 @@ type TableDescription struct {
 	Defined      []DefinedColumn
 	Reserved     Capacity
 	LastIncrease int64 // Unix seconds
-	LastDecrease int64 // Unix seconds, 0 for never
+	LastDecrease int64 // Unix seconds; 0 means never
 	TTL          int32
 	MaxVersions  int32
 	Deviation    int64
 	AllowUpdate  bool
 	FullRow      bool     // an update replaces the row
-	Bounds       []Cell   // between the partitions the table was created with
-	Splits       [][]byte // PlainBuffer rows of the partition key alone
+	Bounds       []Cell   // between the partitions at creation
+	Splits       [][]byte // PlainBuffer rows with only the partition key
 	Created      int64    // Unix microseconds
-	Indexes      int      // simulated secondary indexes, with only a name and the table's key
+	Indexes      int      // number of simulated secondary indexes, which have only a name and the table's key
 	IndexMetas   []IndexMeta
-	Stream       StreamSpec // that the table was said to have
+	Stream       StreamSpec // requested at creation
 }
 
 func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
@@ -181,7 +181,7 @@ func (d *TableDescription) options() []byte {
 	b := appendInt(nil, 1, int64(d.TTL))
 	b = appendInt(b, 2, int64(d.MaxVersions))
 	b = appendInt(b, 5, d.Deviation)
-	// Java, Node and PHP read both without checking that they are present.
+	// The SDKs for Java, Node and PHP do not check that both are present.
 	b = appendInt(b, 6, flag(d.AllowUpdate))
 	return appendInt(b, 7, flag(d.FullRow))
 }
@@ -193,7 +193,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// stream is StreamDetails, which is sent even without a stream: Go's SDK dereferences it.
+// stream returns StreamDetails, which is sent even without a stream, because Go's SDK dereferences it.
 func (d *TableDescription) stream() []byte {
 	b := appendInt(nil, 1, flag(d.Stream.Enable))
 	if !d.Stream.Enable {
@@ -251,14 +251,14 @@ func AppendListTable(dst []byte, names []string) []byte {
 	return dst
 }
 
-// Location says that the next Repeat splits are in one place.
+// Location says that the next Repeat splits have the same location.
 type Location struct {
 	Name   string
 	Repeat int64
 }
 
-// AppendSplitPoints appends the body of a ComputeSplitPointsBySize answer. The repeats must add up to the splits, one
-// more than the points: Java and Go fail otherwise.
+// AppendSplitPoints appends the body of an answer to ComputeSplitPointsBySize. The repeats must add up to the number of
+// splits, one more than points; otherwise the SDKs for Java and Go fail.
 func AppendSplitPoints(dst []byte, c Capacity, key []KeyColumn, points [][]byte, locations []Location) []byte {
 	dst = appendKeySchema(c.append(dst, 1), 2, key)
 	for _, p := range points {

@@ -5,37 +5,37 @@ import (
 	"encoding/binary"
 )
 
-// RowWriter writes the rows of a page as AppendRow does: Begin, then Key and Cell for each, then End. It keeps names.
+// RowWriter appends the rows of a page like AppendRow, but caches names. Call Begin, then Key and Cell, then End.
 type RowWriter struct {
 	dst     []byte
-	crc     byte // of the row
-	at      int  // number of the row's next cell
+	crc     byte // checksum of the row
+	at      int  // index of the row's next cell
 	data    bool // the row has attributes
 	names   []writtenName
 	stamp   int64
-	stamped stampBytes // of stamp
+	stamped stampBytes // encoding of stamp
 }
 
-// writtenName is the beginning of a cell, up to its value.
+// writtenName is the encoded start of a cell, up to its value.
 type writtenName struct {
 	name  []byte
 	bytes []byte
 	crc   byte
 }
 
-// stampBytes is the end of a cell with a timestamp, up to its checksum, which is linear: known but for the first byte.
+// stampBytes is the encoded timestamp at the end of a cell. As the checksum is linear, its effect is known in advance.
 type stampBytes struct {
 	first, rest byte
 	bytes       [10]byte
 }
 
-// Begin begins a row after dst.
+// Begin starts a row, to be appended to dst.
 func (w *RowWriter) Begin(dst []byte) { w.dst, w.crc, w.at, w.data = dst, 0, 0, false }
 
-// End ends the row and returns the dst of Begin with the row appended.
+// End completes the row and returns Begin's dst with the row appended.
 func (w *RowWriter) End() []byte { return append(w.dst, tagRowChecksum, crc8Byte(w.crc, 0)) }
 
-// Key writes a key column. All of them precede the attributes.
+// Key appends a key column. Key columns precede attributes.
 func (w *RowWriter) Key(c *Cell) {
 	if w.at == 0 {
 		w.dst = append(w.dst, tagKey)
@@ -69,7 +69,7 @@ func (w *RowWriter) stampOf(timestamp int64) {
 	s.rest = crc8Int64(0, timestamp&^0xff)
 }
 
-// value writes a cell up to its value and leaves rest bytes for its end. It returns those and the checksum so far.
+// value appends a cell up to its value, and rest bytes for its end. It returns these and the checksum so far.
 func (w *RowWriter) value(name []byte, typ ValueType, value []byte, rest int) (end []byte, crc byte) {
 	if w.at == len(w.names) {
 		w.names = append(w.names, writtenName{})
@@ -80,7 +80,7 @@ func (w *RowWriter) value(name []byte, typ ValueType, value []byte, rest int) (e
 		n.set(name)
 	}
 	from := len(w.dst)
-	size := len(n.bytes) + 5 + len(value) // with the type
+	size := len(n.bytes) + 5 + len(value) // including the type
 	sized := typ == String || typ == Binary
 	if sized {
 		size += 4

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The headers of the protocol, as net/http spells them.
+// The protocol's headers, as net/http spells them.
 const (
 	HeaderDate             = "X-Ots-Date"
 	HeaderAPIVersion       = "X-Ots-Apiversion"
@@ -33,12 +33,12 @@ const (
 	APIVersion = "2015-12-31"
 )
 
-// Sign returns the V2 signature of a request: the HMAC-SHA1 of path, method and x-ots headers but signatures.
+// Sign returns the V2 signature of a request: the HMAC-SHA1 of path, method and x-ots headers, without signatures.
 func Sign(secret, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))
 }
 
-// DeriveKeyV4 is the secret of a day and region. The service uses its base64 text as the key of requests and answers.
+// DeriveKeyV4 returns the key of a day and region. Its base64 text is the key for requests and answers.
 func DeriveKeyV4(secret, signDate, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{signDate, region, "ots", "aliyun_v4_request"} {
@@ -47,13 +47,13 @@ func DeriveKeyV4(secret, signDate, region string) string {
 	return base64.StdEncoding.EncodeToString(key)
 }
 
-// SignV4 is the V4 signature under a key of DeriveKeyV4.
+// SignV4 returns the V4 signature with a key from DeriveKeyV4.
 func SignV4(derived, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha256.New, []byte(derived),
 		append(stringToSign(path, header), "ots"...)))
 }
 
-// SignResponse signs an answer: its x-ots headers first, then the path without a line feed.
+// SignResponse signs an answer: its x-ots headers, then the path without a line feed.
 func SignResponse(secret, path string, header http.Header) string {
 	text := append(appendHeaders(make([]byte, 0, 512), header), path...)
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), text))
