@@ -11,9 +11,9 @@ type KeyKind string
 // The kinds of keys.
 const (
 	RandomKeys      KeyKind = "random"        // integers, uniform over their whole range
-	SequentialKeys  KeyKind = "sequential"    // integers that count up
-	ZipfKeys        KeyKind = "zipf"          // integers, a few of them frequent, and a counter
-	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in arrival order
+	SequentialKeys  KeyKind = "sequential"    // consecutive integers
+	ZipfKeys        KeyKind = "zipf"          // Zipf-distributed integers, and a counter
+	StudentCardKeys KeyKind = "student-cards" // the keys of StudentCards, in arrival order
 )
 
 // KeyColumn is a primary-key column, of type string or integer.
@@ -22,7 +22,7 @@ type KeyColumn struct {
 	Text bool
 }
 
-// The shape of ZipfKeys: of a million values the most frequent one has about an eighth of the rows.
+// Parameters of ZipfKeys: of a million values, the most frequent one has about an eighth of the rows.
 const (
 	zipfValues   = 1_000_000
 	zipfExponent = 1.1
@@ -37,7 +37,7 @@ type Keys struct {
 	cards *cardGenerator
 }
 
-// NewKeys returns a generator tuned for about this many rows; more may be taken.
+// NewKeys returns a generator tuned for about this many rows. More can be generated.
 func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	k := &Keys{kind: kind, seed: mix(seed)}
 	switch kind {
@@ -80,8 +80,8 @@ func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	return append(integers, int64(mix(k.seed+n))), text // mix is a bijection
 }
 
-// permutation is a keyed bijection of [0, n). It shuffles any number of things in constant memory: a Feistel network
-// over the next even number of bits, repeated until the result is below n. Both directions cost a few hashes.
+// permutation is a keyed bijection of [0, n), which shuffles in constant memory: a Feistel network over the next even
+// number of bits, repeated until the result is below n. Both directions take a few hashes.
 type permutation struct {
 	n    uint64
 	half uint // bits of each half

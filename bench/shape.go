@@ -28,13 +28,13 @@ type ShapeColumn struct {
 	Length int
 }
 
-// Shape describes uniform rows: a unique integer id as the key, and attribute columns. All have the same length.
+// Shape describes uniform rows: a unique integer id as the key, and attribute columns. All rows have the same length.
 type Shape struct {
 	Name    string
 	Columns []ShapeColumn
 }
 
-// The range of ids, used evenly regardless of the number of rows.
+// The range of ids, which any number of rows uses evenly.
 const (
 	FirstID = 100_000_000
 	LastID  = 999_999_999
@@ -95,9 +95,9 @@ func FindShape(name string) (Shape, error) {
 
 var errTooManyRows = errors.New("a shape has at most 900,000,000 rows, the number of ids")
 
-// WriteCSV writes rows in an order in which ids look random. It stops when ctx ends.
+// WriteCSV writes rows with seemingly random ids. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {
-	rows = max(rows, 1) // an empty file has no types
+	rows = max(rows, 1) // an empty file would have no types
 	if rows > LastID-FirstID+1 {
 		return errTooManyRows
 	}
@@ -128,7 +128,7 @@ func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) err
 	return nil
 }
 
-// EachRow calls each with the fields of the rows of WriteCSV, in the same order. They are valid during the call.
+// EachRow calls each with the fields of every row of WriteCSV, in the same order. They are valid during the call.
 func (s Shape) EachRow(rows, seed uint64, each func(fields []string)) error {
 	if rows == 0 || rows > LastID-FirstID+1 {
 		return errTooManyRows
@@ -153,7 +153,7 @@ func (s Shape) appendRow(dst []byte, id, seed uint64) []byte {
 		case IntegerValues:
 			dst = appendDigits(dst, random, c.Length)
 		case DoubleValues:
-			// Neither the first digit nor the last is 0, so the text is the shortest form of its value.
+			// Neither the first nor the last digit is 0, so the text is the shortest form of its value.
 			dst = append(appendDigits(dst, random, c.Length-3), '.')
 			dst = append(dst, byte('0'+random>>60%10), byte('1'+random>>56%9))
 		case StringValues:

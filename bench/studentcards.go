@@ -18,19 +18,19 @@ type Order string
 // The row orders of the student-card dataset.
 const (
 	Sorted  Order = "sorted"  // by CardID
-	Arrival Order = "arrival" // as the purchases happened
+	Arrival Order = "arrival" // in order of purchase
 	Random  Order = "random"
 )
 
-// StudentCards are purchases by student card, the example of the vendor's page on primary-key design. Each device
-// belongs to a seller; few sellers have most. OrderNumber grows with time and is unique only within a device. CardID,
-// DeviceID and OrderNumber together are a key; CardID and OrderNumber are not.
+// StudentCards is a dataset of purchases by student card, the example of the vendor's page on primary-key design. Each
+// device belongs to a seller; a few sellers have most devices. OrderNumber grows with time and is unique only within a
+// device. CardID, DeviceID and OrderNumber together are unique; CardID and OrderNumber are not.
 type StudentCards struct {
 	Rows  uint64
-	Order Order // "" is Arrival
+	Order Order // "" means Arrival
 	Seed  uint64
-	Days  int       // of purchases; 0 means DefaultDays
-	From  time.Time // the first purchase; zero is 2024-01-01T00:00:00Z
+	Days  int       // with purchases; 0 means DefaultDays
+	From  time.Time // time of the first purchase; zero means 2024-01-01T00:00:00Z
 }
 
 // DefaultDays is the number of days over which purchases are spread.
@@ -38,19 +38,19 @@ const DefaultDays = 90
 
 // The shape of the dataset.
 const (
-	deviceIDs         = 1_000_000     // DeviceID is 0 to 999,999
-	sellers           = 60            // few
+	deviceIDs         = 1_000_000 // DeviceID is 0 to 999,999
+	sellers           = 60
 	purchasesByCard   = 20            // on average
-	purchasesByDevice = 100           // on average, as long as there are enough DeviceIDs
+	purchasesByDevice = 100           // on average, while there are enough DeviceIDs
 	firstCard         = 2_000_000_001 // CardID of the first card
 	firstOrder        = 100_001       // the lowest OrderNumber
-	sameOrder         = 4             // devices that share an OrderNumber
+	sameOrder         = 4             // number of devices with the same OrderNumber
 )
 
 // CSVHeader is the first line of the dataset.
 const CSVHeader = "CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n"
 
-var items = []string{ // as CSV has them
+var items = []string{ // as written in CSV
 	"rice bowl", "noodles", "soup", "dumplings", "milk", "tea", "bread", "fruit", "notebook", "pen",
 	"printing", "laundry", "shuttle bus", "library fine", "phone card", `"""special"", large"`}
 
@@ -80,13 +80,13 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// cardGenerator computes each row from its arrival number alone. In each round every card buys once, so use is even.
+// cardGenerator computes each row from its arrival number alone. In every round, each card buys exactly once.
 type cardGenerator struct {
 	rows, cards, devices uint64
 	first                int64 // Unix time of the first purchase
 	span                 time.Duration
 	seed                 uint64
-	rounds               []permutation // of cards to places in the round
+	rounds               []permutation // of the cards in a round
 	deviceIDs            permutation
 	sellerShare          []float64 // cumulative
 }
@@ -147,14 +147,14 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns a purchase's card, device and order number. With more purchases than rows, cards repeat, not numbers.
+// where returns a purchase's card, device and order number. From g.rows on, cards repeat, but order numbers do not.
 func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	inRows := arrival % g.rows
 	card = g.rounds[inRows/g.cards].from(inRows % g.cards)
-	// Devices take turns; each turn starts at a different device.
+	// Devices take turns. Each turn starts at a different device.
 	turn, place := arrival/g.devices, arrival%g.devices
 	device = g.deviceIDs.at((arrival + mix(g.seed^turn)) % g.devices)
-	// Each turn has its own range of numbers, so the numbers of a device grow. Some devices are ahead by up to a round.
+	// Each turn has its own range of numbers, so the numbers of a device grow. Devices may be up to a round ahead.
 	order = firstOrder + turn*((g.devices+sameOrder-1)/sameOrder) + place/sameOrder
 	order += mix(g.seed^0x0de4^device) % max(1, g.cards/sameOrder)
 	return card, device, order

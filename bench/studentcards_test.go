@@ -24,7 +24,7 @@ func generate(t testing.TB, s StudentCards) [][]string {
 	return records[1:]
 }
 
-func TestAPermutationIsABijectionAndItsInverse(t *testing.T) {
+func TestPermutationIsInvertible(t *testing.T) {
 	for _, n := range []uint64{1, 2, 3, 5, 100, 1000, 4096, 4097} {
 		p := newPermutation(n, 42)
 		seen := map[uint64]bool{}
@@ -37,7 +37,7 @@ func TestAPermutationIsABijectionAndItsInverse(t *testing.T) {
 	}
 }
 
-func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
+func TestOrdersHaveSameRows(t *testing.T) {
 	for _, rows := range []uint64{0, 1, 19, 20, 21, 1234} {
 		var sorted [][]string
 		for _, order := range []Order{Arrival, Sorted, Random} {
@@ -60,7 +60,7 @@ func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
 
 func number(s string) int { return conformance.Try(strconv.Atoi(s)).Must(conformance.Sure{}) }
 
-func TestDatasetMatchesTheVendorsPage(t *testing.T) {
+func TestDatasetMatchesVendorPage(t *testing.T) {
 	rows := generate(t, StudentCards{Rows: 50_000, Seed: 1})
 	sellerOf, perSeller, perCard, perDevice := map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}
 	lastOrder, byCardAndOrder := map[string]int{}, map[string]int{}
@@ -94,7 +94,7 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 	for device, n := range perDevice {
 		conformance.MustEqual(t, n, purchasesByDevice, "device %s: purchases", device)
 	}
-	// With CardID and OrderNumber as the key some purchases are lost, as in real data.
+	// With only CardID and OrderNumber as the key, some purchases are lost, as in real data.
 	if repeats := len(rows) - len(byCardAndOrder); repeats < 5 || repeats > len(rows)/100 {
 		t.Errorf("%d of %d purchases repeat a card and an order number; want a few", repeats, len(rows))
 	}
@@ -104,7 +104,7 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 	}
 }
 
-func TestASeedGivesTheSameBytes(t *testing.T) {
+func TestDatasetIsReproducible(t *testing.T) {
 	var example bytes.Buffer
 	conformance.Must(t, (StudentCards{Rows: 10_000, Seed: 1}).WriteCSV(context.Background(), &example))
 	kept := conformance.Try(os.ReadFile("../examples/student-cards.csv")).Must(t)
@@ -115,7 +115,7 @@ func TestASeedGivesTheSameBytes(t *testing.T) {
 	conformance.Equal(t, bytes.Equal(example.Bytes(), other.Bytes()), false, "another seed gives the same rows")
 }
 
-func TestPurchasesFallInTheRequestedDays(t *testing.T) {
+func TestPurchasesFallOnRequestedDays(t *testing.T) {
 	from := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	rows := generate(t, StudentCards{Rows: 1000, Days: 31, From: from})
 	first, last := rows[0][5], rows[999][5]
@@ -123,7 +123,7 @@ func TestPurchasesFallInTheRequestedDays(t *testing.T) {
 		"from %s to %s", first, last)
 }
 
-func TestGeneratingStops(t *testing.T) {
+func TestGenerationStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stopped := errors.New("stopped")
 	cancel(stopped)
@@ -149,9 +149,9 @@ func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string,
 
 var kinds = []KeyKind{RandomKeys, SequentialKeys, ZipfKeys, StudentCardKeys}
 
-func TestKeysAreUniqueAndDependOnTheSeed(t *testing.T) {
+func TestKeysAreUniqueAndDependOnSeed(t *testing.T) {
 	for _, kind := range kinds {
-		keys, _ := taken(t, kind, 5000, 1, 20000) // more than was said
+		keys, _ := taken(t, kind, 5000, 1, 20000) // more than announced
 		again, _ := taken(t, kind, 5000, 1, 20000)
 		conformance.Same(t, keys, again, "%s: the same seed gives other keys", kind)
 		other, _ := taken(t, kind, 5000, 2, 20000)
@@ -208,7 +208,7 @@ func TestShapesMatchTheirNames(t *testing.T) {
 	conformance.True(t, conformance.ErrorOf(FindShape("13")) != nil, "a shape that there is not was found")
 }
 
-// checkRecord checks that every value is its kind's canonical text, so that no load mistakes a number for text.
+// checkRecord checks that every value is in its kind's canonical form, so that no load takes a number for text.
 func checkRecord(t *testing.T, s Shape, record []string) {
 	for i, c := range s.Columns {
 		text := record[i]
@@ -227,7 +227,7 @@ func checkRecord(t *testing.T, s Shape, record []string) {
 	}
 }
 
-func TestAShapeStopsWithItsContext(t *testing.T) {
+func TestWriteCSVStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	conformance.Refused(t, Shapes()[0].WriteCSV(ctx, new(bytes.Buffer), 10, 1), "", "no error")

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// BenchmarkSmallLoads measures loads with negligible rows: a process, its files and its syncs. CPU is the process's.
+// BenchmarkSmallLoads measures loads of few rows: the cost of a process, its files and its syncs.
 func BenchmarkSmallLoads(b *testing.B) {
 	server := startServe(b)
 	target := func(name string) string {
@@ -22,7 +22,7 @@ func BenchmarkSmallLoads(b *testing.B) {
 	one := "load one.csv --table t --create --pk id:integer --quiet "
 	for _, c := range []struct {
 		name, args string
-		again      bool // the store is there
+		again      bool // the store exists
 	}{
 		{"start", "--version", true},
 		{"one row, new store", one, false},

@@ -33,8 +33,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestDatabasesAreLoadedByProcesses loads tables of real servers; reader/postgres and reader/mysql test the rest.
-func TestDatabasesAreLoadedByProcesses(t *testing.T) {
+// TestDatabasesAreLoadedByCommands loads tables of real servers. reader/postgres and reader/mysql test the rest.
+func TestDatabasesAreLoadedByCommands(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
 		exec := func(statements ...string) { s.Exec(strings.Join(statements, ";")) }
@@ -75,7 +75,7 @@ func guard(s *pgtest.Server, user string) {
 		}
 		_ = conn.Close(context.Background())
 	}
-	s.Fatal("the server does not guard the user")
+	s.Fatal("the server does not require the user's password")
 }
 
 func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user,
@@ -106,7 +106,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	r := p.start(append(load, "--max-rows-per-second", "5000")...)
 	r.must(there(p.path("run/checkpoint.bin")))
 	r.kill()
-	exec("CREATE TABLE shop_later (id int)") // the log moves on
+	exec("CREATE TABLE shop_later (id int)") // writes to the log
 	var first struct{ Position source.Position }
 	must(t, json.Unmarshal([]byte(p.read("run/division.bin")), &first))
 	p.ends(0, []string{"resume", "run"}, follows)
@@ -129,7 +129,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 		return
 	}
 	exec(grant)
-	// From addresses with passwords, the last of them right: no file left behind contains them.
+	// Addresses have passwords, of which only the last is right. No file left behind contains one.
 	guarded := strings.Replace(address("shop_orders"), user, "guarded@", 1)
 	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:geheim-right@", 1), guarded, guarded} {
 		p.env = []string{variable + "=wrong-geheim"}
@@ -142,8 +142,8 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	noSecretBelow(t, p.dir)
 }
 
-// TestDatabasesOfDataX converts jobs that read databases and runs them against real servers.
-func TestDatabasesOfDataX(t *testing.T) {
+// TestDatabasesOfDataXJobs converts jobs that read databases and runs them against real servers.
+func TestDatabasesOfDataXJobs(t *testing.T) {
 	my := mysqltest.Start(t)
 	my.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, City varchar(20), price decimal(8,2), day date)",
 		`INSERT INTO orders VALUES (1, 'Bern', 1.5, '2024-01-01'), (2, '"x"\n', 20, '2024-01-01'), (3, NULL, NULL, '2024-01-01'), (4, 'later', 0, '2024-01-02')`)
@@ -267,9 +267,9 @@ func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "whose settings are no longer known")
 }
 
-// dumps/make.sh made dumps and their contents by the databases; those without a server are read in reader/csv.
+// dumps/make.sh made the dumps and their contents with the databases. reader/csv tests dumps that need no server.
 
-// heldBy reads the table's content stated by a database, as rows by key, without rows that contain one of the texts.
+// heldBy returns a table's content according to a database, by key, without rows that contain one of the texts.
 func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(filepath.Join("dumps", "made", name))).Must(t)
@@ -279,7 +279,7 @@ func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 		var row []cell
 		left := false
 		for i, column := range []string{"v", "w"} {
-			if fields[i+1] == "-" { // a column without a value is missing
+			if fields[i+1] == "-" { // a null column is missing
 				continue
 			}
 			bytes := conformance.Try(hex.DecodeString(strings.Trim(fields[i+1], "'"))).Must(t)
@@ -299,7 +299,7 @@ func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 	return rows
 }
 
-func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
+func TestDumpsEqualDatabaseContents(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--memory")
 	const named = "--no-header --names id,v,w"
@@ -335,7 +335,7 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 	}
 }
 
-// onlyTexts leaves out rows with blobs, which SQLite's CSV cannot show. Its numbers are texts like any other.
+// onlyTexts drops rows with blobs, which SQLite's CSV cannot show, and makes numbers texts.
 func onlyTexts(rows map[string][]cell) map[string][]cell {
 	maps.DeleteFunc(rows, func(_ string, row []cell) bool {
 		return slices.ContainsFunc(row, func(c cell) bool { _, blob := c.Value.([]byte); return blob })
@@ -357,8 +357,8 @@ func writeGzip(t *testing.T, name, text string) string {
 	return name
 }
 
-// TestRejectsOfSeveralFormatsAreNotLoadedAsOne: one --format would be wrong for some of them.
-func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
+// TestRetryRejectsKeepsFormatsApart checks rejects for which no single --format is right.
+func TestRetryRejectsKeepsFormatsApart(t *testing.T) {
 	p := newPlace(t)
 	p.write("in/a.json", `{"Item":{"id":{"S":"a"}}}`+"\n"+`{"Item":{"id":{"S":1}}}`)
 	p.write("in/b.csv", "id\nb\nc,d\n")
@@ -366,8 +366,8 @@ func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
 	p.ends(2, []string{"load", "--retry-rejects", "run"}, "load each one separately")
 }
 
-// TestASmallLoad loads, compares and drops its own table, on the instance of TABLESTORE_TEST_… (make real) if set.
-func TestASmallLoad(t *testing.T) {
+// TestSmallLoad loads, verifies and drops a table, on the instance of TABLESTORE_TEST_… (make real) if that is set.
+func TestSmallLoad(t *testing.T) {
 	var env []string
 	for _, name := range []string{"ENDPOINT", "INSTANCE", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"} {
 		env = append(env, "TABLESTORE_"+name+"="+os.Getenv("TABLESTORE_TEST_"+name))
@@ -383,7 +383,7 @@ func TestASmallLoad(t *testing.T) {
 	p.ends(0, []string{"table", "drop", name, "--yes"})
 }
 
-// TestStoresInDifferentFoldersAreDistinctTargets loads a file in two folders at once; in the same one it is refused.
+// TestStoresInDifferentFoldersAreDistinctTargets loads a file in two folders at once. In one folder this is refused.
 func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	t.Parallel()
 	here := newPlace(t, "XDG_CACHE_HOME="+t.TempDir())
@@ -397,8 +397,8 @@ func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	first.signal(os.Kill)
 }
 
-// TestAnotherMachineResumesFromTheState after the first was killed and its folder lost; internal/jobdir has bad states.
-func TestAnotherMachineResumesFromTheState(t *testing.T) {
+// TestAnotherMachineResumesFromState kills the first machine and loses its folder. internal/jobdir tests bad states.
+func TestAnotherMachineResumesFromState(t *testing.T) {
 	t.Parallel()
 	s, around := startServe(t), newPlace(t)
 	store := around.bucket(t, "states")
@@ -410,7 +410,7 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 			"s3://states/all", "--settle", "1s", "--request-timeout", "2s"}, more...)
 	}
 	first := s.pod(t, around.env...).start(args("--max-rows-per-second", "200")...)
-	first.must(func() bool { // checkpoints in the state
+	first.must(func() bool { // the state has checkpoints
 		kept := 0
 		for _, r := range store.Requests() {
 			if strings.HasPrefix(r, "PUT ") && strings.Contains(r, "/checkpoint.") {
@@ -419,8 +419,8 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 		}
 		return kept >= 2
 	})
-	first.kill()                            // its lease is waited for
-	drop.write("b.csv", "id,v\n-1,later\n") // what comes meanwhile is not of that run
+	first.kill()                            // the second waits for its lease
+	drop.write("b.csv", "id,v\n-1,later\n") // a file that arrives now is not part of that run
 	second := s.pod(t, around.env...)
 	second.ends(3, args(), "resuming run", "5,001 read, 5,000 written, 1 rejected")
 	second.ends(0, args(), "1 of 2 inputs are known", "1 read, 1 written")
@@ -446,8 +446,8 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 	return stats.Tables["t"].Rows
 }
 
-// TestResumeCost kills a load at 90 % of its rows, with one partition ten times slower than the others. It measures how
-// long resuming takes and how many rows are written again: those in flight and about one second's worth.
+// TestResumeCost kills a load after 90 % of its rows, with one partition ten times slower than the others. It measures
+// how long resuming takes, and how many rows are written again: those in flight and about one second's worth.
 func TestResumeCost(t *testing.T) {
 	if *resumeRows == 0 {
 		t.Skip("set -resume-rows (make crash), on a machine that does nothing else")
@@ -476,19 +476,19 @@ func TestResumeCost(t *testing.T) {
 			first.must(func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
 			first.kill()
 			known, before := finalRows(p.dir), int64(-1)
-			for last := int64(-2); last != before; time.Sleep(20 * time.Millisecond) { // requests may come later
+			for last := int64(-2); last != before; time.Sleep(20 * time.Millisecond) { // requests may still arrive
 				last, before = before, s.accepted(t)
 			}
 			begun := time.Now()
 			second := start()
 			second.must(func() bool { return s.accepted(t) > before })
 			toFirst := time.Since(begun)
-			// Once it has written a few new rows, everything to be written again was written: that comes first in its lanes.
+			// Rows to be written again come first in their lanes, so after a few new rows all of them are written.
 			second.must(func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
 			second.signal(syscall.SIGINT)
 			conformance.MustEqual(t, second.wait(), 130, "the load that resumes: exit code\n%s", &second.said)
 			sum := p.summary()
-			// A checkpoint may be late; package pipeline tests that no lane sends more than it allows.
+			// A checkpoint may be late. Package pipeline tests that no lane sends more than it allows.
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written "+
 				"again (%d sent again); checkpoints took %.2f %% of its time",
@@ -500,7 +500,7 @@ func TestResumeCost(t *testing.T) {
 	}
 }
 
-func TestAnAddressInUseEndsALoadBeforeItBegins(t *testing.T) {
+func TestAddressInUsePreventsLoad(t *testing.T) {
 	w := watch(t)
 	address := strings.TrimSuffix(strings.TrimPrefix(w.status, "http://"), "/")
 	p := newPlace(t)
@@ -508,10 +508,10 @@ func TestAnAddressInUseEndsALoadBeforeItBegins(t *testing.T) {
 	said := p.ends(2, []string{"load", "in.csv", "--table", "t", "--pk", "id", "--store", "store", "--status", address},
 		"tsimport: --status "+address+": ")
 	conformance.True(t, strings.Count(said, "\n") == 1, "%v", said)
-	p.ends(2, []string{"table", "list", "--store", "store"}) // it was not made
+	p.ends(2, []string{"table", "list", "--store", "store"}) // the store was not created
 	w.signal(syscall.SIGINT)
 	w.end(130)
 }
 
-// TestMoreScripts runs the scripts of what commands refuse, count and choose.
+// TestMoreScripts runs scripts about refusals, counts and choices of commands.
 func TestMoreScripts(t *testing.T) { runScripts(t, "testdata/morescripts") }

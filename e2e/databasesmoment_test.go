@@ -30,20 +30,20 @@ var (
 	momentTables = flag.Int("moment.tables", 20, "how many tables it loads")
 )
 
-// accounts of each table, with an initial amount each.
+// The number of accounts per table, and the initial amount of each.
 const (
 	momentAccounts = 20
 	momentAmount   = 100
 	momentWriters  = 6
 )
 
-// bank is a server with tables of amounts, which writers move between rows of different tables.
+// bank is a server with tables of amounts, which writers transfer between rows of different tables.
 type bank struct {
 	*testing.T
 	address func(table string) string
 	exec    func(statements ...string)
-	session func() (exec func(statement string) error, end func()) // opens one
-	kill    func(of string)                                        // sessions: the snapshot's keeper, a reader, or all
+	session func() (exec func(statement string) error, end func()) // opens a session
+	kill    func(of string)                                        // kills sessions: the snapshot's, a reader's, or all
 	tables  int
 }
 
@@ -131,7 +131,7 @@ func (b *bank) transfers() (stop func() int64) {
 						err = exec(one)
 					}
 				}
-				if err != nil { // a deadlock, or a lock that was waited for too long
+				if err != nil { // a deadlock, or a lock timeout
 					_ = exec("ROLLBACK")
 				} else {
 					moved.Add(1)
@@ -175,8 +175,8 @@ func (p *place) record() (r momentRecord) {
 	return r
 }
 
-// TestDatabasesAreLoadedAtOneMoment: amounts move between tables, whose loaded rows have their sum.
-func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
+// TestDatabasesAreLoadedFromOneSnapshot transfers amounts between tables. Loaded rows must have the same sum.
+func TestDatabasesAreLoadedFromOneSnapshot(t *testing.T) {
 	banks(t, *momentTables, func(b *bank) {
 		s := startServe(b, "--memory")
 		stop := b.transfers()
@@ -208,11 +208,11 @@ func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
 	})
 }
 
-// slow is a job whose tables are read one page at a time, so that something can happen meanwhile.
+// slow returns a job that reads its tables slowly, page by page, so that something can happen meanwhile.
 func (b *bank) slow(more string) string { return b.job(", max-rows-per-second: 200" + more) }
 
-// TestDatabasesWhoseMomentIsLost: reading sessions are killed while a job loads tables.
-func TestDatabasesWhoseMomentIsLost(t *testing.T) {
+// TestDatabasesWhoseSnapshotIsLost kills reading sessions while a job loads tables.
+func TestDatabasesWhoseSnapshotIsLost(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
 		for _, c := range []struct {
@@ -254,7 +254,7 @@ func TestDatabasesWhoseMomentIsLost(t *testing.T) {
 	})
 }
 
-// TestDatabasesAreReadByFewSessions: missing sessions or rights are reported, and the tables are still from one moment.
+// TestDatabasesAreReadByFewSessions lacks sessions or rights: tables must be from one moment, with a warning.
 func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	banks(t, 10, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -278,7 +278,7 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 					b.exec(right)
 				}
 				b.exec(fmt.Sprintf(limit, n))
-				time.Sleep(50 * time.Millisecond) // sessions of the last load end
+				time.Sleep(50 * time.Millisecond) // sessions of the last load are ending
 				p := newPlace(b, s.env()...)
 				p.write("bank.yaml", b.job(", require-snapshot: true"))
 				p.ends(0, []string{"run", "bank.yaml"}, "one moment of ", says)
@@ -290,8 +290,8 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfAJobThatIsResumed: the tables left are from another moment, which is reported or refused.
-func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
+// TestDatabasesOfResumedJob checks that remaining tables from another moment are reported or refused.
+func TestDatabasesOfResumedJob(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
 		for more, c := range map[string]struct {
@@ -315,7 +315,7 @@ func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfShards loads tables read as one in a killed and resumed process, compares them and updates them.
+// TestDatabasesOfShards loads several tables as one in a killed and resumed process, verifies and syncs them.
 func TestDatabasesOfShards(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {
@@ -358,7 +358,7 @@ func TestDatabasesOfShards(t *testing.T) {
 	})
 }
 
-// TestDatabasesArePlannedByFewSessions: a plan ends the session of each load before the next.
+// TestDatabasesArePlannedByFewSessions checks that a plan ends the sessions of one load before it starts the next.
 func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
@@ -371,13 +371,13 @@ func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 	conformance.True(t, most != 0 && most <= 12, "%d sessions at a time", most)
 }
 
-// The way back: the server takes exported data of a database back unchanged by the statement that the export prints.
+// Round trips: by the statement that an export prints, the server imports its own data unchanged.
 
-// texts are values that look like the format's own syntax.
+// texts lists values that look like the formats' syntax.
 var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`,
 	`back\\slash\`, "中文 é 😀", ` blanks `}
 
-// exportedFor loads a table, exports it, and returns the statement that the export names.
+// exportedFor loads a table, exports it, and returns the import statement that the export prints.
 func exportedFor(t *testing.T, address, format, key string) (dir, statement string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -391,7 +391,7 @@ func exportedFor(t *testing.T, address, format, key string) (dir, statement stri
 			statement, _, _ = strings.Cut(after, "\n")
 		}
 	}
-	for of := dir; of != "/" && of != os.TempDir(); of = filepath.Dir(of) { // the server is another user
+	for of := dir; of != "/" && of != os.TempDir(); of = filepath.Dir(of) { // the server runs as another user
 		must(t, os.Chmod(of, 0o755))
 	}
 	must(t, os.Chmod(filepath.Join(dir, "out.txt"), 0o644))

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// byDefault are the files whose tests go test ./... runs, each with what only a built binary shows. The tests of any
-// other file belong to make e2e: it begins with //go:build e2e.
+// byDefault lists the files whose tests go test ./... runs, each with what only a built binary can show. All other
+// files begin with //go:build e2e, and make e2e runs them.
 var byDefault = map[string]string{
 	"default_test.go":      "what is run by default",
 	"load_test.go":         "load and serve are killed, and stopped by signals; two processes want one job",
@@ -25,7 +25,7 @@ var (
 	declares = regexp.MustCompile(`(?m)^func (?:Test[^M]|TestM[^a]|Benchmark|Fuzz|Example)`)
 )
 
-// TestDefaultTestFilesMatchList: a file without its build tag would make each run of all tests longer.
+// TestDefaultTestFilesMatchList finds files without the build tag, which would make every run of all tests longer.
 func TestDefaultTestFilesMatchList(t *testing.T) {
 	t.Parallel()
 	names := conformance.Try(filepath.Glob("*_test.go")).Must(t)

@@ -18,7 +18,8 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// notRun are commands of pages that are not run, by reason. A block without them is run whole, another line by line.
+// notRun maps reasons to commands that are not run. Blocks of code with such commands are run line by line, others
+// whole.
 var notRun = map[string][]string{
 	"the test has a binary": {"make build &&"},
 	"a measurement": {
@@ -73,7 +74,7 @@ func linesOf(t *testing.T, page string) (lines []string) {
 	return lines
 }
 
-// commandsOf returns the commands of a page that can be run anywhere.
+// commandsOf returns the commands on a page that can be run anywhere.
 func commandsOf(t *testing.T, page string) (run []string) {
 	t.Helper()
 	for _, line := range linesOf(t, page) {
@@ -93,7 +94,7 @@ func leftOut(line string) bool {
 	return false
 }
 
-// TestPagesNameSourceOfTheirFile: pages that read orders.csv, or its table, make it or link to the README's tour.
+// TestPagesNameSourceOfTheirFile checks that pages that read orders.csv or its table create it or link to the tour.
 func TestPagesNameSourceOfTheirFile(t *testing.T) {
 	t.Parallel()
 	linked := 0
@@ -101,7 +102,7 @@ func TestPagesNameSourceOfTheirFile(t *testing.T) {
 		commands := strings.Join(commandsOf(t, strings.TrimPrefix(page, "../")), "\n")
 		if !readsOrders.MatchString(commands) || strings.Contains(commands, "-o orders.csv") ||
 			strings.HasPrefix(page, "../docs/coming-from/") {
-			// files of that program
+			// files of another program
 			continue
 		}
 		text := conformance.Try(os.ReadFile(page)).Must(t)
@@ -114,7 +115,7 @@ func TestPagesNameSourceOfTheirFile(t *testing.T) {
 
 var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 
-// docPages returns the English pages of docs/ and its folders, as paths from this folder.
+// docPages returns the English pages in docs/ and its folders, as paths from this folder.
 func docPages(t *testing.T) (pages []string) {
 	t.Helper()
 	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md",
@@ -126,7 +127,7 @@ func docPages(t *testing.T) (pages []string) {
 	return pages
 }
 
-// bash runs commands of a page, which find tsimport on their path and only the service of the place.
+// bash runs commands of a page, which find tsimport in PATH and only the service of the place.
 func (p *place) bash(script string) *process {
 	p.t.Helper()
 	cmd := exec.Command("bash", "-c", script)
@@ -146,7 +147,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// clone makes a clone with everything the pages' commands need, and returns its folder.
+// clone makes a clone with everything that the pages' commands need, and returns its folder.
 func clone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -170,11 +171,11 @@ func git(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// fewerRows takes a tenth of the rows of a generated file: commands show that they run, not how fast.
+// fewerRows matches the numbers of rows of generated files, which are divided by ten: commands must run, not be fast.
 var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
 
-// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's and the pages' commands unless they need a service.
-func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
+// TestPageCommandsRunAndLeaveCloneClean runs the README's and the pages' commands unless they need a service.
+func TestPageCommandsRunAndLeaveCloneClean(t *testing.T) {
 	t.Parallel()
 	needs(t, "git", "bash", "cp")
 	pages := docPages(t)
@@ -202,7 +203,7 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 		run("README.md", command)
 	}
 	conformance.MustTrue(t, dir != root, "the README's commands do not go to a folder of their own")
-	// Also straight from the examples: the policy's archive is a folder beside it.
+	// They also run in the examples themselves, where the policy's archive is a folder beside it.
 	dir = root
 	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
 	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk "+
@@ -227,10 +228,10 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	conformance.True(t, ran >= 20, "only %d commands were run", ran)
 }
 
-// varies is the variable part of a load's output.
+// varies matches the variable part of a load's output.
 var varies = regexp.MustCompile(` in [0-9].*`)
 
-func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
+func TestReadmeQuickStartShowsRealOutput(t *testing.T) {
 	t.Parallel()
 	text := conformance.Try(os.ReadFile("../README.md")).Must(t)
 	_, rest, found := strings.Cut(string(text), "```sh\n")
@@ -251,8 +252,8 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 
 var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 
-// TestTheCommandsOfPagesOnTheLocalServerRun runs pages that start a server, each in an empty folder, at a free port.
-func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
+// TestLocalServerPagesRun runs the commands of pages that start a server, each in an empty folder and on a free port.
+func TestLocalServerPagesRun(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "awk")
 	for page, least := range map[string]int{"internals/admin-api.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
@@ -299,7 +300,7 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	}
 }
 
-// before are commands that give a page what its reader already has: files to load, a load that was interrupted.
+// before maps pages to commands that create what the reader already has, such as files to load or an interrupted load.
 var before = map[string][]string{
 	"how-to/after-an-incident.md": {
 		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
@@ -331,7 +332,7 @@ var before = map[string][]string{
 	"coming-from/tablestore-cli.md":   {`printf '%s\n' '{"PK":{"Values":[7]},"Attr":{"Values":[{"C":"item","V":"tea"}]}}' > rows.json && rm -rf tsimport-store`},
 }
 
-// TestDatabasesHowToRuns runs the commands of the page against a real MariaDB and PostgreSQL.
+// TestDatabasesHowToRuns runs the commands on the page against a real MariaDB and PostgreSQL.
 func TestDatabasesHowToRuns(t *testing.T) {
 	my, pg := mysqltest.Start(t), pgtest.Start(t)
 	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))",
@@ -355,13 +356,13 @@ func TestDatabasesHowToRuns(t *testing.T) {
 	conformance.True(t, len(lines) >= 7, "only %d commands were run", len(lines))
 }
 
-// sshDouble runs the command of `ssh HOST COMMAND` in its own folder, and notes there how the command has ended.
+// sshDouble replaces ssh: it runs the command of `ssh HOST COMMAND` in HOST's folder, and records its exit code there.
 const sshDouble = `#!/bin/bash
 mkdir "$MACHINES/$1" && cd "$MACHINES/$1"
 bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2>&1 &
 `
 
-// TestManyMachinesHowToRuns runs the page's commands: a test double of OSS has the files, and machines are folders.
+// TestManyMachinesHowToRuns runs the page's commands with a test double of OSS and folders as machines.
 func TestManyMachinesHowToRuns(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash")

@@ -26,12 +26,12 @@ var (
 	flinkRows   = flag.Int("flink-rows", 100_000, "rows of each load on Flink")
 )
 
-// flink is a Flink on this machine: a JobManager, and two TaskManagers of two slots.
+// flink is a Flink cluster on this machine: a JobManager, and two TaskManagers with two slots each.
 type flink struct {
 	*place
 	rest     int
 	managers []*process
-	page     []string // the commands of docs/flink.md
+	page     []string // commands in docs/flink.md
 }
 
 const flinkOpens = " --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED " +
@@ -108,7 +108,7 @@ func (f *flink) slots() int {
 	var o struct {
 		Slots int `json:"slots-available"`
 	}
-	_ = f.ask("/overview", &o) // which is asked again
+	_ = f.ask("/overview", &o) // errors are ignored: the caller asks again
 	return o.Slots
 }
 
@@ -125,7 +125,7 @@ func (f *flink) await(what string, come func() bool) {
 	}
 }
 
-// of is the page's command with that beginning, with the test's names instead of the page's.
+// of returns the page's command that begins with begin, with the test's names instead of the page's.
 func (f *flink) of(begin, job, tsimport string) string {
 	f.t.Helper()
 	i := slices.IndexFunc(f.page, func(line string) bool { return strings.HasPrefix(line, begin) })
@@ -156,7 +156,7 @@ func (f *flink) submit(job, tsimport string) *flinkJob {
 	j := &flinkJob{f: f, dir: f.path(job), began: time.Now()}
 	f.t.Cleanup(func() {
 		for _, pid := range j.workers() {
-			syscall.Kill(pid, syscall.SIGKILL) // of a test that has failed
+			syscall.Kill(pid, syscall.SIGKILL) // left over by a failed test
 		}
 	})
 	r := f.bash(f.of("flink run", job, tsimport))
@@ -196,7 +196,7 @@ func (j *flinkJob) writes() {
 	})
 }
 
-// ends waits until the job has ended in a state, and returns how often tasks were restarted, and why.
+// ends waits until the job ends in a state, and returns how often tasks were restarted, and why.
 func (j *flinkJob) ends(state string) (again int, why string) {
 	j.f.t.Helper()
 	var o struct {
@@ -224,7 +224,7 @@ func (j *flinkJob) ends(state string) (again int, why string) {
 	return again, e.Root
 }
 
-// exact waits for the end of a load, whose table must hold every row.
+// exact waits for the end of a load, whose table must then have every row.
 func (j *flinkJob) exact() (again int) {
 	t := j.f.t
 	t.Helper()
@@ -254,7 +254,7 @@ func (f *flink) heard(text string) bool {
 	return slices.ContainsFunc(f.managers[1:], func(m *process) bool { return strings.Contains(m.said.String(), text) })
 }
 
-// TestLoadsOnFlink follows docs/flink.md on a real Flink. Each load has an exact ledger and a table like its inputs.
+// TestLoadsOnFlink follows docs/flink.md on a real Flink. Ledgers must be exact, and tables equal to the inputs.
 func TestLoadsOnFlink(t *testing.T) {
 	if *flinkFolder == "" {
 		t.Skip("no -flink: make flink")

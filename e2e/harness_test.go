@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// noteSources looks at every source file: go test caches by the files a test looked at, and does not know the binary.
+// noteSources stats all source files: go test caches results by the files that a test reads, which exclude the binary.
 func noteSources() error {
 	return filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -61,18 +61,18 @@ func prepare(dir string) (err error) {
 		}
 	})
 	binary, err = build(dir)
-	// Two thousand processes end before collecting garbage pays; at their start it would take a quarter of that time.
+	// Most of the 2,000 processes end before garbage collection pays; it would take a quarter of their time.
 	debug.SetGCPercent(400)
-	// Most tests wait for processes and clocks rather than for a processor.
+	// Most tests wait for processes and clocks, not for a processor.
 	return errors.Join(err, os.Setenv("GOGC", "400"), flag.Set("test.parallel", "8"), noteSources())
 }
 
-// build makes tsimport in the user's cache, where go build leaves it alone while nothing has changed: linking takes a
-// third of the tests' CPU. It returns a link to it in dir, which stays unchanged when another process builds.
+// build builds tsimport in the user's cache, where go build skips it while nothing has changed: linking takes a third
+// of the tests' CPU. It returns a hard link to it in dir, which does not change when another process builds.
 func build(dir string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = dir // without a home
+		cache = dir // no home folder
 	}
 	tree, err := filepath.Abs("..")
 	if err != nil {
@@ -82,10 +82,10 @@ func build(dir string) (string, error) {
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		return "", err
 	}
-	// Without debug information: linking takes half the time.
+	// Without debug information, linking takes half the time.
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"),
 		"example.com/tsimport/cmd/tsimport")
-	cmd.Env = append(os.Environ(), "GOTMPDIR="+kept) // of the same file system, so that a file is replaced at once
+	cmd.Env = append(os.Environ(), "GOTMPDIR="+kept) // on the same file system, so that the file is replaced atomically
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
@@ -93,20 +93,20 @@ func build(dir string) (string, error) {
 	if err := os.Link(filepath.Join(kept, "tsimport"), path); err == nil {
 		return path, nil
 	}
-	text, err := os.ReadFile(filepath.Join(kept, "tsimport")) // of another file system
+	text, err := os.ReadFile(filepath.Join(kept, "tsimport")) // dir is on another file system
 	if err != nil {
 		return "", err
 	}
 	return path, os.WriteFile(path, text, 0o700)
 }
 
-// processTimeout ends hanging processes and their tests: on a slow machine a second can become a minute.
+// processTimeout ends hanging processes and their tests. On a slow machine a second can become a minute.
 const processTimeout = 5 * time.Minute
 
-// longest is the same for commands of tests that are asked for more than by default.
+// longest is the same for commands of tests with flags that ask for more than the default.
 var longest = processTimeout
 
-// surroundings are an environment for the processes of one test that replaces that of the test's process.
+// surroundings is an environment for the processes of a test that replaces that of the test's process.
 type surroundings struct {
 	*testing.T
 	env []string
@@ -120,7 +120,7 @@ type served struct {
 	stopped                                     bool
 }
 
-// startServe runs `tsimport serve` on a free port and, by default, a new store, until SIGTERM ends it with 0 or 143.
+// startServe runs `tsimport serve` on a free port and, by default, a new store. SIGTERM must end it with code 0 or 143.
 func startServe(t testing.TB, args ...string) *served {
 	t.Helper()
 	if !slices.Contains(args, "--store") && !slices.Contains(args, "--memory") {
@@ -133,7 +133,7 @@ func startServe(t testing.TB, args ...string) *served {
 	cmd.Stdout = ready
 	s := &served{process: begin(t, cmd)}
 	s.must(func() bool { return strings.Contains(ready.String(), "\n") })
-	s.killer.Stop() // it may take as long as the test
+	s.killer.Stop() // it may run as long as the test
 	must(t, s.parse(ready.String()))
 	t.Cleanup(func() {
 		if !s.stopped {
@@ -181,7 +181,7 @@ func (s *served) credentials() []string {
 	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
 }
 
-// differs describes a difference, empty if there is none. Comparing for a description takes ten times as long.
+// differs describes a difference, "" if there is none. It compares first: a description takes ten times as long.
 func differs(want, got any, options ...cmp.Option) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -191,7 +191,7 @@ func differs(want, got any, options ...cmp.Option) string {
 
 var must = conformance.Must
 
-// place is a folder in which commands run, and their environment besides that of this process.
+// place is a folder in which commands run, with their environment in addition to this process's.
 type place struct {
 	t   testing.TB
 	dir string
@@ -228,7 +228,7 @@ func (p *place) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ends runs a command, which must end with the code and print these texts, and returns all its output.
+// ends runs a command, which must end with this exit code and print these texts, and returns all its output.
 func (p *place) ends(code int, args []string, texts ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
@@ -240,7 +240,7 @@ func (p *place) ends(code int, args []string, texts ...string) string {
 	return said
 }
 
-// run is ends for a command without which the test cannot continue.
+// run is ends for a command without which the test cannot go on.
 func (p *place) run(code int, args ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
@@ -267,7 +267,7 @@ func (p *place) start(args ...string) *process {
 type process struct {
 	*exec.Cmd
 	t      testing.TB
-	said   transcript // on both outputs, unless the command has others
+	said   transcript // stdout and stderr, unless the command has other outputs
 	ended  chan struct{}
 	killer *time.Timer
 }
@@ -289,7 +289,7 @@ func (t *transcript) String() string {
 	return t.text.String()
 }
 
-// begin starts a command. It is killed at the end of the test, and when it takes longer than any command does.
+// begin starts a command. It is killed at the end of the test, and when it takes too long.
 func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	r := &process{Cmd: cmd, t: t, ended: make(chan struct{})}
@@ -302,7 +302,7 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 	must(t, cmd.Start())
 	r.killer = time.AfterFunc(longest, func() { cmd.Process.Kill() })
 	go func() {
-		cmd.Wait() // its error is the exit code
+		cmd.Wait() // its error is in the exit code
 		r.killer.Stop()
 		close(r.ended)
 	}()
@@ -376,7 +376,7 @@ func (s *served) env() []string {
 	return append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
 }
 
-// pod is another machine on which commands find the server: another working folder and another home.
+// pod returns another machine whose commands find the server: another working folder and home.
 func (s *served) pod(t testing.TB, more ...string) *place {
 	p := newPlace(t, slices.Concat(more, s.env())...)
 	p.env = append(p.env, "HOME="+p.dir, "XDG_CACHE_HOME="+p.dir)

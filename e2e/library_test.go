@@ -29,8 +29,8 @@ func clonedTree(t *testing.T) string {
 	return tree
 }
 
-// proxied makes the tree a version that go finds through GOPROXY, beside the modules of this machine, and returns the
-// environment for that. Each commit is its own version: go never asks again which files a version has.
+// proxied makes the tree a version that go finds through GOPROXY, in addition to this machine's modules, and returns
+// the environment for that. Every commit is a new version, because go caches the files of a version forever.
 func proxied(t *testing.T) (version string, env []string) {
 	tree := clonedTree(t)
 	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "--short", "HEAD").Output()).Must(t)
@@ -47,7 +47,7 @@ func proxied(t *testing.T) (version string, env []string) {
 		f.Close()))
 	cache := conformance.Try(exec.Command("go", "env", "GOMODCACHE").Output()).Must(t)
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
-	t.Cleanup(func() { // what stays in the cache of modules is not to be found by another run
+	t.Cleanup(func() { // another run must not find the version in the module cache
 		for _, of := range []string{filepath.Join(downloaded, "../..", module+"@"+version),
 			filepath.Join(downloaded, module)} {
 			_ = filepath.WalkDir(of, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
@@ -60,9 +60,9 @@ func proxied(t *testing.T) (version string, env []string) {
 
 const module = "example.com/tsimport"
 
-// A program of another module takes the library from a proxy, is built without a network and loads into tsimport serve,
-// while the command loads into the same table. The command reports its version, from go install, go run and a release.
-func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
+// A program in another module gets the library from a proxy, is built without a network, and loads into tsimport serve
+// while the command loads into the same table. The command reports its version from go install, go run and a release.
+func TestOtherModuleUsesLibrary(t *testing.T) {
 	dir := t.TempDir()
 	version, env := proxied(t)
 	goes := func(args ...string) {
@@ -82,7 +82,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 		"PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
 	out, err := built.CombinedOutput()
 	conformance.MustTrue(t, err == nil, "dist: %v\n%s", err, out)
-	for name, c := range map[string]*exec.Cmd{ // go run alone stamps nothing
+	for name, c := range map[string]*exec.Cmd{ // only go run stamps nothing
 		"go run": exec.Command("go", "run", "-buildvcs=true", "./cmd/tsimport", "--version"),
 		"dist":   exec.Command(filepath.Join(dir, "dist", "tsimport-"+runtime.GOOS+"-"+runtime.GOARCH), "--version"),
 	} {
@@ -138,8 +138,8 @@ func TestModulePathCanBeChanged(t *testing.T) {
 	in("gofmt", "-l", ".")
 }
 
-// The cost and place of an addition. An option is its entry in the table, its field and its use: the entry gives flag,
-// key of job files, schema, help, completion and what a resumed run keeps. A command is its file and its line.
+// The lines that an addition takes. An option takes an entry in the table, a field and its use; the entry defines the
+// flag, the key in job files, schema, help, completion and what a resumed run keeps. A command takes a file and a line.
 var additions = []struct{ file, after, line string }{
 	{"pipeline/options/table.go", "var ofLoads = []*Option{\n",
 		`	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
@@ -156,7 +156,7 @@ func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 		text := conformance.Try(os.ReadFile(name)).Must(t)
 		line := a.after + a.line + "\n"
 		if a.line == "" {
-			line = strings.Replace(a.after, "r.RunDir", "r.RunDir + r.ResultsIn", 1) // the use
+			line = strings.Replace(a.after, "r.RunDir", "r.RunDir + r.ResultsIn", 1) // its use
 		}
 		added := strings.Replace(string(text), a.after, line, 1)
 		conformance.MustTrue(t, added != string(text), "%s has no %q", a.file, a.after)
@@ -191,10 +191,10 @@ func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 	p.read("here/summary.json")
 }
 
-// required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
+// required is the variable that names the SDK that must not be skipped. make node, make python and make java set it.
 const required = "TSIMPORT_TEST_SDK"
 
-// runSDK runs a script of another language against a new server, whose access key differs from the built-in ones.
+// runSDK runs a script of another language against a new server, whose access key is not the built-in one.
 func runSDK(t *testing.T, dir, program string, args ...string) (printed string) {
 	t.Helper()
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
@@ -210,7 +210,7 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 	return r.said.String()
 }
 
-// TestLocalEngineSamplesAreTested compares the page's code with files that other tests run, Go's in its own package.
+// TestLocalEngineSamplesAreTested compares the code on the page with files that other tests run.
 func TestLocalEngineSamplesAreTested(t *testing.T) {
 	t.Parallel()
 	page := conformance.Try(os.ReadFile("../docs/how-to/local-engine.md")).Must(t)
@@ -225,7 +225,7 @@ func TestLocalEngineSamplesAreTested(t *testing.T) {
 	}
 }
 
-// testSDK runs the checks of a language and its sample, or is skipped if installed does not exist.
+// testSDK runs the checks and the sample of a language. It skips the test if the file installed does not exist.
 func testSDK(t *testing.T, language, installed, program string, check, sample []string) {
 	t.Helper()
 	if _, err := os.Stat(installed); err != nil && os.Getenv(required) != language {

@@ -33,7 +33,7 @@ type summary struct {
 	source.Position
 }
 
-// summary reads the summary of a run, by default of the newest.
+// summary reads the summary of a run, by default the newest.
 func (p *place) summary(run ...string) (s summary) {
 	p.t.Helper()
 	if len(run) == 0 {
@@ -55,8 +55,8 @@ func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
 	return begin(p.t, cmd), in
 }
 
-// TestSignalsStopALoad feeds a load through a pipe that stays open, so that it cannot end before the signal.
-func TestSignalsStopALoad(t *testing.T) {
+// TestSignalsStopLoad feeds a load through a pipe that stays open, so that the load cannot end before the signal.
+func TestSignalsStopLoad(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		signal syscall.Signal
@@ -80,7 +80,7 @@ func TestSignalsStopALoad(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignalsDoNotStopLoad: nohup ignores SIGHUP for its command, and a shell SIGINT for its background jobs.
+// TestIgnoredSignalsDoNotStopLoad ignores signals like nohup (SIGHUP) and a shell's background jobs (SIGINT).
 func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
@@ -104,8 +104,8 @@ func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	conformance.True(t, s.State == "finished" && s.Read == 30_001, "%+v", s)
 }
 
-// TestAKilledLoadLosesNoAcknowledgedRow kills a load that has reported written rows: its embedded store has them.
-func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
+// TestKilledLoadLosesNoAcknowledgedRow kills a load that has reported written rows, which its embedded store must have.
+func TestKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	const success = "# TYPE tsimport_last_run_success_timestamp_seconds " +
@@ -126,7 +126,7 @@ type watched struct {
 	*process
 	place  *place
 	in     io.WriteCloser
-	status string // address, with a slash at its end
+	status string // address, with a slash at the end
 }
 
 func (w *watched) get(path string) (code int, body string) {
@@ -159,8 +159,8 @@ func watch(t *testing.T, args ...string) *watched {
 
 const fedRows = 60_000
 
-// feed gives the load rows, so that it begins to write while the pipe stays open. The returned channel is closed when
-// the load has taken all rows: a load with enough to write lets them wait, and its end breaks the pipe.
+// feed writes rows to the pipe, which stays open, so that the load starts to write. fed is closed when the load has
+// read all rows: a load with enough to write does not read on, and its end breaks the pipe.
 func (w *watched) feed() (fed chan struct{}) {
 	fed = make(chan struct{})
 	text := fileOf(strings.TrimSpace(bench.CSVHeader), fedRows,
@@ -189,14 +189,14 @@ func (w *watched) running() {
 	}
 }
 
-// TestSIGTERMLetsARequestInFlightFinish sends the awaited body of a request after the signal has closed the port.
-func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
+// TestSIGTERMLetsRequestInFlightFinish sends the body of a request after the signal has closed the port.
+func TestSIGTERMLetsRequestInFlightFinish(t *testing.T) {
 	p := startServe(t)
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.Transport = &inParts{between: func() {
 		must(t, p.Process.Signal(syscall.SIGTERM))
-		for { // until the port refuses: the server stops
+		for { // until the port refuses, because the server is stopping
 			c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 			if err != nil {
 				return
@@ -211,7 +211,7 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 	conformance.Equal(t, p.wait(), 0, "exit code; stderr:\n%s", p.said.String())
 }
 
-// inParts sends the headers, waits until the server asks for the body, and sends it after between.
+// inParts is a transport that sends the headers, waits for 100 Continue, calls between, and then sends the body.
 type inParts struct{ between func() }
 
 func (p *inParts) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -230,14 +230,15 @@ func (b *lateBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// TestKilledServersLoseNothingAcknowledged: after each kill only acknowledged rows and rows in flight may exist.
+// TestKilledServersLoseNothingAcknowledged checks that after each kill all acknowledged rows exist, and besides them
+// only rows in flight.
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	const writers, rows = 4, 10
 	store := filepath.Join(t.TempDir(), "store")
 	s := startServe(t, "--quiet", "--store", store)
 	name := s.newTable(t, "t", 1).name
-	var acknowledged [writers]int // batches of each: rows of its own, and one that is overwritten
+	var acknowledged [writers]int // batches per writer: new rows, and one that is overwritten
 	for round := range *kills {
 		tb := s.table(name)
 		news := make(chan struct{}, 1<<16)
@@ -292,7 +293,7 @@ type jobRecord struct {
 	Loads                   []struct{ Name, State string }
 }
 
-// jobOf reads the only job in a folder, and returns its folder; nil before there is one.
+// jobOf reads the only job in a folder and returns its folder, or nil before there is one.
 func jobOf(dir string) (folder string, r *jobRecord) {
 	found, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "job.json"))
 	if err != nil || len(found) == 0 {

@@ -35,16 +35,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// everyMemoryFile makes the memory tests take minutes more; the others are a sample of them.
+// everyMemoryFile runs the memory tests with all files, which takes minutes more; the default is a sample.
 var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
 
-// tries is how often a command may exceed its limit at first: on a busy machine, garbage is found late.
+// tries is how often a command may run until it keeps its limit, because a busy machine collects garbage late.
 const tries = 3
 
-// measuring is set in a copy of this binary that runs one command: a process's peak includes its parent's, here large.
+// measuring is set in a copy of this binary that runs one command, because a process's peak includes its parent's.
 const measuring = "TSIMPORT_E2E_MEASURE"
 
-// addressSpace is more than any command maps, and less than a machine can spare.
+// addressSpace is more than any command maps, but less than a machine can spare.
 const addressSpace = 4 << 30
 
 func init() {
@@ -53,7 +53,7 @@ func init() {
 	}
 }
 
-// measure runs the command in the arguments with a hard limit, prints its peak to file 3 and returns its exit code.
+// measure runs the command in the arguments with a hard limit, writes its peak to file 3 and returns its exit code.
 func measure() int {
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: addressSpace, Max: addressSpace}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -72,7 +72,7 @@ func measure() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// measured runs a command of the place, ends it after processTimeout, and returns its peak in bytes.
+// measured runs a command in the place, for at most processTimeout, and returns its peak memory in bytes.
 func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	p.t.Helper()
 	self := conformance.Try(os.Executable()).Must(p.t)
@@ -82,7 +82,7 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	ctx, cancel := context.WithTimeout(context.Background(), processTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{binary}, args...)...)
-	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), p.env...), measuring+"=1", "GOGC=") // as users have it
+	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), p.env...), measuring+"=1", "GOGC=") // as for users
 	cmd.ExtraFiles = []*os.File{w}
 	text, err := cmd.CombinedOutput()
 	w.Close()
@@ -90,7 +90,7 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 		p.t.Fatal(err)
 	}
 	var number [32]byte
-	n, _ := r.Read(number[:]) // nothing came when the process was ended
+	n, _ := r.Read(number[:]) // empty if the process was killed
 	kib, err := strconv.ParseInt(strings.TrimSpace(string(number[:n])), 10, 64)
 	if err != nil {
 		p.t.Fatalf("%v gave no peak (%v):\n%.2000s", args, ctx.Err(), text)
@@ -98,11 +98,11 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	return kib << 10, cmd.ProcessState.ExitCode(), string(text)
 }
 
-// beside is the limit for a command with that many MiB: plus the program and what the runtime keeps. Kernels count more
-// or less of the program's file as memory; idle shows how much, by a command that does nearly nothing.
+// beside returns the limit for a command with that many MiB, which includes the program and the runtime. Kernels count
+// different shares of the program's file as memory; idle is the peak of a command that does almost nothing.
 func beside(idle, memory int64) int64 { return memory<<20 + max(64<<20, idle+8<<20) }
 
-// within is measured for a command that may take at most that many bytes. again runs before each try.
+// within is measured for a command that may take at most most bytes. It calls again before each try.
 func (p *place) within(most int64, again func(), args ...string) (code int, out string) {
 	p.t.Helper()
 	var peak int64
@@ -117,8 +117,8 @@ func (p *place) within(most int64, again func(), args ...string) (code int, out 
 	return code, out
 }
 
-// TestCommandsStayWithinTheirMemory loads files that would take much more memory if any part were held unchecked, and
-// gives some of them to the other commands that read inputs. The table is on a server in its own process.
+// TestCommandsStayWithinTheirMemory loads files that would take much more memory if any part were held without a limit,
+// and runs other commands on some of them. The table is on a server in a separate process.
 func TestCommandsStayWithinTheirMemory(t *testing.T) {
 	s := startServe(t, "--memory")
 	p := newPlace(t, s.env()...)
@@ -132,11 +132,11 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 	for _, test := range []struct {
 		name, file        string
 		write             func(io.Writer)
-		memory            int64 // MiB; 0 is 64
+		memory            int64 // MiB; 0 means 64
 		code              int
 		written, rejected int64
-		says              string // in the errors and messages
-		others            string // commands that read the file, too
+		says              string // text in the errors and messages
+		others            string // other commands to run on the file
 	}{
 		{"80 values of 1 MB", "a.parquet", func(w io.Writer) { writeValues(w, 80, 1<<20, true) }, 0, 0, 80, 0, "", all},
 		{"100 rows of 8 MiB", "a.parquet", func(w io.Writer) { writeValues(w, 100, 8<<20, false) }, 0, 3, 0, 100, "", all},
@@ -191,7 +191,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 			report, err := os.ReadFile(p.path("run/summary.json"))
 			if err == nil {
 				must(t, json.Unmarshal(report, &summary))
-			} else if code == 0 || !errors.Is(err, fs.ErrNotExist) { // else it was refused before the run began
+			} else if code == 0 || !errors.Is(err, fs.ErrNotExist) { // otherwise it was refused before the run began
 				t.Fatalf("%v in:\n%.2000s", err, out)
 			}
 			conformance.True(t, code == test.code && strings.Contains(out, test.says) && summary.Written == test.written &&
@@ -207,7 +207,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 				case "verify":
 					args = append(args, target...)
 				}
-				// verify may find differences, code 6; a damaged file ends the others with at most 3.
+				// verify may find differences (code 6). On a damaged file the others end with at most 3.
 				code, out := p.within(beside(idle, 64), func() {}, args...)
 				conformance.True(t, (code <= 3 || name == "verify" && code == 6) && !strings.Contains(out, "goroutine "),
 					"%s: exit code %d:\n%.2000s", name, code, out)
@@ -217,8 +217,8 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 }
 
 // A job directory collects the rejected records of all its processes.
-func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
-	records := 10_000 // make memory says how much memory they take; these are all there afterwards
+func TestJobOfRejectsStaysWithinItsMemory(t *testing.T) {
+	records := 10_000 // all must be there afterwards; make memory measures more
 	if *everyMemoryFile {
 		records = 1_000_000
 	}
@@ -235,11 +235,11 @@ func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
 	conformance.Equal(t, p.read("job/rejects.csv"), want, "rejects.csv is not what was rejected")
 }
 
-// Members of compressed files: 8 MiB of the letter x in bzip2, 1 MiB in xz. Both formats allow any number of them.
+// Members of compressed files: 8 MiB of the letter x in bzip2, 1 MiB in xz. Both formats allow any number of members.
 const (
 	bzip2Member = "QlpoOTFBWSZTWZJXf78AQEAAgIBEAAggADDMBSmmAQDYgIB4u5IpwoSEkrv9+A=="
 	xzMember    = "/Td6WFoAAAFpIt42AgAhARYAAAB0L+Wj7///ANldADxv+7/+o7Fe5fg/sqomVfhocEFwFQ+N/R5MG4pCtxn0aRhxrmYjiopNL6MN2X+m44wjEVPgWRjFdYrid/i2lH8MasDedElk4ulcU7IE2PdEDKtfDW1G6eXDdoi3llestk3haR1v+0uIEGxCy4g/XACP0E6vJiiUcR89jyThcJ6nI1/sKMuF0ZWYin4qkfIndfcZwAaYTZj92K/VkA/EJVP49ZE2MQWlsO5vwXBNRwzRkRGqrWAdus6xJxhcWYbpZlJYvul2rFnk5VsFCPnH2q38+1Iq9+SVJQAAAAAAMpw7FQAB8QGAgEAAb9Xu3D4wDYsCAAAAAAFZWg=="
-	// Heads are "id,v\n1,x\n2,".
+	// The heads contain "id,v\n1,x\n2,".
 	bzip2Head = "QlpoOTFBWSZTWZPAe4gAAARZgAAQAAQwAAQgAUAgADEMCCAzSEYOpL8XckU4UJCTwHuI"
 	xzHead    = "/Td6WFoAAAFpIt42AgAhARYAAAB0L+WjAQAKaWQsdgoxLHgKMiwAAI8oO4UAAR8LPWIOepBCmQ0BAAAAAAFZWg=="
 	// xzWindow needs a window of 512 MiB.
@@ -263,7 +263,7 @@ func writePacked(z io.WriteCloser) {
 	z.Close()
 }
 
-// writeLie writes a row with a value of n bytes in a page whose header states another inflated size.
+// writeLie writes a row with a value of n bytes in a page whose header states another uncompressed size.
 func writeLie(w io.Writer, n, other int) {
 	var b bytes.Buffer
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(), &parquet.Plain)}
@@ -281,7 +281,7 @@ func writeLie(w io.Writer, n, other int) {
 	w.Write(bytes.Replace(b.Bytes(), from, to, 1))
 }
 
-// writeValues writes rows with a value of n bytes, different in every row or one dictionary entry.
+// writeValues writes rows with a value of n bytes, which differs in every row or is a single dictionary entry.
 func writeValues(w io.Writer, rows, n int, differ bool) {
 	group := parquet.Group{"id": parquet.Leaf(parquet.Int64Type), "v": parquet.Encoded(parquet.String(),
 		&parquet.RLEDictionary)}
@@ -376,13 +376,13 @@ func randomText(n int) string {
 }
 
 var (
-	bigRows  = flag.Int("big-rows", 10_000, "how many rows TestABigTable loads")
+	bigRows  = flag.Int("big-rows", 10_000, "how many rows TestBigTable loads")
 	bigReads = flag.Int("big-reads", 20, "how many rows it reads one by one after each part")
 )
 
-// TestABigTable loads student cards into one engine by ten processes, reads single rows after each, and then finds
-// every row. It prints rows a second end to end and the engine's own CPU for a row, which others disturb less.
-func TestABigTable(t *testing.T) {
+// TestBigTable loads student cards into one engine by ten processes in turn, reads single rows after each, and finally
+// scans all rows. It prints rows per second end to end, and the engine's CPU per row.
+func TestBigTable(t *testing.T) {
 	const parts = 10
 	p, store := newPlace(t), filepath.Join(t.TempDir(), "store")
 	p.run(0, "gen", "student-cards", "--rows", strconv.Itoa(*bigRows), "-o", "cards.csv")
@@ -392,7 +392,7 @@ func TestABigTable(t *testing.T) {
 	defer cards.Close()
 	in, rnd := bufio.NewReaderSize(cards, 1<<20), rand.New(rand.NewPCG(1, 1))
 	header := conformance.Try(in.ReadString('\n')).Must(t)
-	var keys []*tablestore.PrimaryKey // of some rows that are loaded
+	var keys []*tablestore.PrimaryKey // keys of some loaded rows
 	var rates, costs []float64
 	t.Logf("%-12s %12s %14s %14s %14s %14s", "rows", "rows/s", "engine µs/row", "read p50", "read p99", "engine µs/read")
 	for part := range parts {
@@ -465,9 +465,9 @@ func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 func (s *served) cpu(t *testing.T) float64 {
 	t.Helper()
 	text := conformance.Try(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))).Must(t)
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // fields from the third on
 	user, err1 := strconv.ParseFloat(fields[11], 64)
 	system, err2 := strconv.ParseFloat(fields[12], 64)
 	conformance.MustTrue(t, err1 == nil && err2 == nil, "%v %v", err1, err2)
-	return (user + system) / 100 // Linux tells programs that a second has 100 ticks
+	return (user + system) / 100 // Linux reports 100 ticks per second
 }

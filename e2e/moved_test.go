@@ -22,16 +22,16 @@ var (
 
 const movedRows = 300
 
-// moved is table t on its way between two services. Its commands reach both through networks that count requests.
+// moved moves table t between two services. Its commands reach both through networks that count requests.
 type moved struct {
 	*pairOf
-	direct   *pairOf // the services without the networks
-	name     string  // of the table that is made
+	direct   *pairOf // the services, without the networks
+	name     string  // name of the new table
 	networks [2]*proxy
 	rnd      *rand.Rand
-	kills    int // of each command
+	kills    int // number of kills per command
 	struck   *int
-	more     []string // arguments of each command
+	more     []string // further arguments of each command
 }
 
 func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func(operation string) trouble) *moved {
@@ -48,14 +48,14 @@ func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func
 	return m
 }
 
-// swap is for commands whose own service is the second.
+// swap returns the same for commands whose own service is the second.
 func (m *moved) swap() *moved {
 	q := *m
 	q.pairOf, q.direct = m.swapped(), m.direct.swapped()
 	return &q
 }
 
-// ways are how rows are moved: each makes the table of its name, and checks it.
+// ways maps names to functions that move rows into a table of that name and check it.
 var ways = map[string]func(m *moved){
 	"loaded": func(m *moved) {
 		m.until(0, there(m.path("t.jsonl")), "export", "--table", "t", "--format", "jsonl", "--typed", "-o", "t.jsonl")
@@ -96,7 +96,7 @@ var ways = map[string]func(m *moved){
 		}
 		m.direct.same(m.direct.a, m.direct.b, "t", m.name)
 	},
-	"indexed": func(m *moved) { // also between two indexes
+	"indexed": func(m *moved) { // including kills between two indexes
 		m.until(0, m.finished, "copy", "i", m.inB(m.name), "--create", "--rename-index", "i_by_city="+m.name+"_by_city",
 			"--rename-index", "i_by_n="+m.name+"_by_n")
 		m.direct.same(m.direct.a, m.direct.b, "i", m.name)
@@ -114,7 +114,7 @@ var ways = map[string]func(m *moved){
 		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
 	},
 	"counted": func(m *moved) {
-		// Counters show records that are added twice or not at all.
+		// Counters reveal records that are added twice or not at all.
 		for i := range 2 {
 			record := func(r int) string { return fmt.Sprintf("%d,%d", r/2, 1+r%2) }
 			m.write(fmt.Sprintf("in.%s%d.csv", m.name, i), fileOf("id,n", movedRows, record))
@@ -143,10 +143,10 @@ func (m *moved) finished() bool {
 	return len(m.glob("tsimport-runs/2*/summary.json")) > 0 && m.summary().State == "finished"
 }
 
-// until runs the command, or resume, killed at drawn requests, until it ends with the code or the table is whole.
+// until runs the command, then resume, killed at random requests, until it ends with this code or the table is whole.
 func (m *moved) until(code int, whole func() bool, args ...string) {
 	m.t.Helper()
-	last := 4 // an export makes few requests
+	last := 4 // an export sends few requests
 	if args[0] != "export" {
 		last, args = 15, append(args, m.more...)
 	}
@@ -170,8 +170,8 @@ func (m *moved) until(code int, whole func() bool, args ...string) {
 	}
 }
 
-// TestKilledCommands kills each command that moves rows: the result must equal that of an uninterrupted one. The drawn
-// loads of pipeline, scaleout and tablesync show it for every option of a load.
+// TestKilledCommands kills each command that moves rows. The result must equal that of an uninterrupted run. The random
+// loads in pipeline, scaleout and tablesync test this for all options of a load.
 func TestKilledCommands(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
@@ -191,13 +191,13 @@ func TestKilledCommands(t *testing.T) {
 	}
 }
 
-// aging is a server with tables of four months, three of them expired, and the actions due.
+// aging is a server with tables of four months, three of them expired, and the arguments of age.
 type aging struct {
 	*place
 	server  *served
 	args    []string
-	archive []string // the tables that must be archived in the end, of each of which there is an archive in before
-	old     string   // where to
+	archive []string // tables that must be archived in the end, of which before has archives
+	old     string   // folder or address for archives
 }
 
 func newAging(t *testing.T, interval string) *aging { return newAgingTo(t, interval, "old") }
@@ -227,14 +227,14 @@ func newAgingTo(t *testing.T, interval, old string) *aging {
 	return a
 }
 
-// TestAKilledAgeIsFinishedByTheNext kills age after its first lines; lifecycle/apply tests every other moment.
-func TestAKilledAgeIsFinishedByTheNext(t *testing.T) {
+// TestNextAgeFinishesKilledOne kills age after its first lines. lifecycle/apply tests all other moments.
+func TestNextAgeFinishesKilledOne(t *testing.T) {
 	t.Parallel()
 	newAging(t, "0s").killedAndFinished()
 }
 
-// TestAKilledAgeIsFinishedByTheNextInAStoreOfObjects: the store refuses requests and loses answers.
-func TestAKilledAgeIsFinishedByTheNextInAStoreOfObjects(t *testing.T) {
+// TestNextAgeFinishesKilledOneInObjectStore uses a store that refuses requests and loses answers.
+func TestNextAgeFinishesKilledOneInObjectStore(t *testing.T) {
 	t.Parallel()
 	a := newAgingTo(t, "0s", "s3://bucket/old")
 	objects := a.bucket(t, "bucket")
@@ -260,10 +260,10 @@ func (a *aging) killedAndFinished() {
 	a.check()
 }
 
-func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
+func TestWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 	t.Parallel()
 	a := newAging(t, "0s")
-	// The creation counts as a change, so the throughput of the youngest table has to wait.
+	// The creation counts as a change, so the youngest table's throughput cannot change yet.
 	cmd := a.command(append(slices.Clone(a.args[:len(a.args)-1]), "1h", "--json")...)
 	out := new(strings.Builder)
 	cmd.Stdout = out

@@ -36,7 +36,7 @@ type night struct {
 	Alerts      []string
 }
 
-// host has a root that contains the folders of the recipes.
+// host is a machine whose root folder contains the folders of the recipes.
 type host struct {
 	t               *testing.T
 	root, etc, data *place
@@ -48,7 +48,7 @@ func newHost(t *testing.T) *host {
 	return &host{t, root, at("etc/tsimport"), at("var/private/tsimport")}
 }
 
-// here replaces the folders of a recipe by the host's, and the installed binary by the test's.
+// here replaces the folders in a recipe by the host's, and the installed binary by the test's.
 func (h *host) here(recipe string) string {
 	for from, to := range map[string]string{
 		"&& tsimport ": "&& " + binary + " ", "/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
@@ -58,7 +58,7 @@ func (h *host) here(recipe string) string {
 	return recipe
 }
 
-// nights runs each night, after a good one on the same host, and then checks the alerts.
+// nights runs each kind of night after a good one on the same host, and then checks the alerts.
 func nights(t *testing.T, run, check func(h *host, n *night)) {
 	text := conformance.Try(os.ReadFile("testdata/nights.yaml")).Must(t)
 	var all []night
@@ -83,7 +83,7 @@ func nights(t *testing.T, run, check func(h *host, n *night)) {
 func (h *host) comes(run func(h *host, n *night), n *night) {
 	h.t.Helper()
 	for name, text := range n.Files {
-		must(h.t, os.Chmod(h.data.write(name, text), 0o644)) // for a dynamic user
+		must(h.t, os.Chmod(h.data.write(name, text), 0o644)) // systemd's dynamic user must read it
 	}
 	for _, p := range []*place{h.etc, h.data} {
 		p.write("environment", n.Environment)
@@ -91,7 +91,7 @@ func (h *host) comes(run func(h *host, n *night), n *night) {
 	run(h, n)
 }
 
-// raises checks which alerts of a group of rules fire after a night, with these series since its end.
+// raises checks which alerts in a group of rules fire after a night, given these series since its end.
 func (h *host) raises(group string, n *night, alerts []string, series map[string]float64) {
 	h.t.Helper()
 	needs(h.t, "promtool")
@@ -125,7 +125,7 @@ func (h *host) raises(group string, n *night, alerts []string, series map[string
 	}
 }
 
-// told checks the alerts of a night by its metrics. The clock of promtool begins at 0: that is now.
+// told checks the alerts that a night's metrics raise. The clock of promtool starts at 0, which means now.
 func (h *host) told(n *night, metrics string) {
 	h.t.Helper()
 	series, now := map[string]float64{}, float64(time.Now().Unix())
@@ -143,7 +143,7 @@ func (h *host) told(n *night, metrics string) {
 	h.raises("tsimport", n, n.Alerts, series)
 }
 
-// TestCronMailsErrorsOfNight runs the line of the crontab like cron: in a shell with four variables.
+// TestCronMailsErrorsOfNight runs the line in the crontab like cron, in a shell with four variables.
 func TestCronMailsErrorsOfNight(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
@@ -162,8 +162,8 @@ func TestCronMailsErrorsOfNight(t *testing.T) {
 	}, func(h *host, n *night) { h.told(n, h.data.read("tsimport.prom")) })
 }
 
-// TestSystemdStartsAnotherUnitAfterANightThatFails runs the units in a separate systemd.
-func TestSystemdStartsAnotherUnitAfterANightThatFails(t *testing.T) {
+// TestSystemdStartsUnitAfterFailedNight runs the units in a separate systemd.
+func TestSystemdStartsUnitAfterFailedNight(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemctl", "unshare")
 	nights(t, (*host).systemd, func(h *host, n *night) {
@@ -191,7 +191,7 @@ func (h *host) systemd(n *night) {
 	}
 	must(h.t, os.MkdirAll(h.root.path("var/prometheus/node-exporter"), 0o755))
 	must(h.t, os.Chmod(h.root.path("var/private"), 0o700))
-	for _, name := range []string{"usr/bin/tsimport", "var/log"} { // of the night before
+	for _, name := range []string{"usr/bin/tsimport", "var/log"} { // left by the previous night
 		os.Remove(h.root.path(name))
 	}
 	must(h.t, os.Link(binary, h.root.path("usr/bin/tsimport")))
@@ -206,14 +206,14 @@ func (h *host) systemd(n *night) {
 	if n.Code != 0 {
 		mails = fmt.Sprintf("-s tsimport: exit code %d root\n%s", n.Code, log)
 	}
-	mailed, _ := os.ReadFile(h.root.path("var/mail")) // none after a good night
+	mailed, _ := os.ReadFile(h.root.path("var/mail")) // no mail after a good night
 	if got := h.root.read("var/log"); got != log || string(mailed) != mails {
 		h.t.Fatalf("log %q, want %q; mailed %q, want %q; %v:\n%s", got, log, mailed, mails, r.ProcessState, &r.said)
 	}
 }
 
-// TestSystemdTakesTheNightlyUnits lets systemd read the units, with the binary of the test.
-func TestSystemdTakesTheNightlyUnits(t *testing.T) {
+// TestSystemdAcceptsNightlyUnits makes systemd verify the units, with the test's binary.
+func TestSystemdAcceptsNightlyUnits(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemd-analyze")
 	dir := t.TempDir()
@@ -229,7 +229,7 @@ func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	conformance.Equal(t, bytes.Contains(out, []byte(dir)), false, "systemd-analyze says of the units:\n%s", out)
 }
 
-// TestAlertReportsFailingPod runs the container of the CronJob; packaging/k8s tests the effect of its exit code.
+// TestAlertReportsFailingPod runs the container of the CronJob. packaging/k8s tests the effect of its exit code.
 func TestAlertReportsFailingPod(t *testing.T) {
 	t.Parallel()
 	var c struct {
@@ -264,7 +264,7 @@ func TestAlertReportsFailingPod(t *testing.T) {
 	})
 }
 
-// TestAlertReportsMissingFirstNight: there are no metrics at all.
+// TestAlertReportsMissingFirstNight tests a night without any metrics.
 func TestAlertReportsMissingFirstNight(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// fileWriters write to the path OUT. With + they refuse an existing file, with = they need one that can be read again.
+// fileWriters lists commands that write to the path OUT. Those with + refuse an existing file, those with = need a file
+// that can be read again.
 var fileWriters = []string{
 	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT",
 	"gen student-cards --rows 10 -o OUT", "verify in.csv --table t --metrics-file OUT",
@@ -45,7 +46,7 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 			for _, refused := range []string{"folder", "dangling"} {
 				folders := strings.Contains(command, "--format csv") || strings.Contains(command, "--format parquet")
 				if refused == "folder" && folders {
-					continue // which exports fill with files
+					continue // exports put files into a folder
 				}
 				out, code := run(refused, "CMD")
 				conformance.True(t, code == 2 && strings.Contains(out, refused), "%s: exit code %d\n%s", refused, code, out)
@@ -72,7 +73,7 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 	}
 }
 
-func TestUnwrittenOutputIsAFailure(t *testing.T) {
+func TestUnwrittenOutputFailsCommand(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
@@ -92,7 +93,7 @@ func TestUnwrittenOutputIsAFailure(t *testing.T) {
 		conformance.True(t, code != 0 && (strings.Contains(out, "no space left") || strings.Contains(out, "is closed")),
 			"%s: exit code %d\n%s", line, code, out)
 	}
-	// Python and Node open the null device like this; if stdout is closed, Go does too.
+	// Python and Node open the null device like this, and so does Go if stdout is closed.
 	out, code := shell(t, p.dir,
 		`set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`)
 	conformance.True(t, code == 0, "a stdout that keeps nothing: exit code %d\n%s", code, out)

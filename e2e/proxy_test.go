@@ -16,30 +16,30 @@ import (
 	"time"
 )
 
-// proxy stands between tsimport and a served store, like a network, and counts the requests.
+// proxy is the network between tsimport and a served store. It counts requests.
 type proxy struct {
 	*httptest.Server
 	requests atomic.Int64
 }
 
-// answer is the answer of a store or a trouble. An empty status cuts the connection.
+// answer is an answer of a store or a trouble. Status 0 cuts the connection.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// trouble is what a hostile network does with one request. Each call of forward sends the request on.
+// trouble says what a hostile network does with one request. Each call of forward forwards the request.
 type trouble func(forward func() answer) answer
 
-// troubledTimeout is how long a request through a hostile network may take: late ones arrive soon. Within
-// troubledSettle of its end nothing is applied any more, however slow the machine.
+// troubledTimeout is the time-out of requests through a hostile network, short so that late ones arrive soon.
+// troubledSettle after it, nothing is applied any more, however slow the machine is.
 const (
 	troubledTimeout = 700 * time.Millisecond
 	troubledSettle  = 2 * time.Second
 )
 
-// startProxy listens until the test ends. decide draws the trouble of a request; nil means none.
+// startProxy starts a proxy that stops when the test ends. decide draws the trouble of a request; nil means none.
 func startProxy(t testing.TB, s *served, decide func(operation string) trouble) *proxy {
 	p, deciding := new(proxy), sync.Mutex{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func startProxy(t testing.TB, s *served, decide func(operation string) trouble) 
 		p.requests.Add(1)
 		forward := func() answer {
 			if time.Since(begun) > troubledTimeout+troubledSettle/2 {
-				return page(http.StatusGatewayTimeout) // held back by this machine: loads assume that it is not applied
+				return page(http.StatusGatewayTimeout) // delayed by this machine: loads assume that it is not applied
 			}
 			on, err := http.NewRequest(r.Method, s.URL+r.URL.Path, bytes.NewReader(body))
 			if err != nil {
@@ -86,9 +86,9 @@ func startProxy(t testing.TB, s *served, decide func(operation string) trouble) 
 			w.Header().Set("Content-Length", fmt.Sprint(len(a.body)))
 		}
 		w.WriteHeader(a.status)
-		w.Write(a.body) // its receiver may be gone
+		w.Write(a.body) // the receiver may be gone
 		if w.Header().Get("Content-Length") != fmt.Sprint(len(a.body)) {
-			panic(http.ErrAbortHandler) // in the midst of an answer
+			panic(http.ErrAbortHandler) // in the middle of an answer
 		}
 	}))
 	t.Cleanup(p.Close)
@@ -109,7 +109,7 @@ func unsigned(forward func() answer) answer {
 	return a
 }
 
-// troubles are a hostile network's faults by name. The number, 0 to 1, is their place in an answer, and their delay.
+// troubles returns a hostile network's faults by name. at, from 0 to 1, sets their place in an answer, and their delay.
 func troubles(at float64) map[string]trouble {
 	after := func(a answer) trouble { return func(forward func() answer) answer { forward(); return a } }
 	before := func(a answer) trouble { return func(func() answer) answer { return a } }
@@ -125,7 +125,7 @@ func troubles(at float64) map[string]trouble {
 			}
 			return a
 		},
-		"late": func(forward func() answer) answer { // when its sender has given it up
+		"late": func(forward func() answer) answer { // when the sender has given up
 			time.Sleep(troubledTimeout + time.Duration(at*float64(troubledTimeout/2)))
 			forward()
 			return answer{}
@@ -135,7 +135,7 @@ func troubles(at float64) map[string]trouble {
 			time.Sleep(troubledTimeout + troubledTimeout/4)
 			return answer{}
 		},
-		"flipped": func(forward func() answer) answer { // one bit
+		"flipped": func(forward func() answer) answer { // flips one bit
 			a := forward()
 			if len(a.body) > 0 {
 				a.body[in(a)] ^= 1 << (int(at*8000) % 8)
@@ -145,7 +145,7 @@ func troubles(at float64) map[string]trouble {
 		"garbage": after(answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 " +
 			"SSH-2.0-OpenSSH_9.2\r\n\r\n")}),
 		"unsigned": unsigned,
-		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // as by a retrying proxy
+		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // like a retrying proxy
 	}
 	for _, status := range []int{301, 302, 303, 307, 308, 400, 403, 404, 408, 413, 421, 429, 431, 500, 502, 503, 504} {
 		all[fmt.Sprint(status, " before")], all[fmt.Sprint(status, " after")] = before(page(status)), after(page(status))
@@ -153,14 +153,14 @@ func troubles(at float64) map[string]trouble {
 	return all
 }
 
-// drawTroubles gives one in four of the following requests a trouble, except the named ones, up to most times.
+// drawTroubles gives one in four requests a trouble, of those not excluded, up to most times.
 func drawTroubles(seed uint64, most int, without ...string) func(operation string) trouble {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))),
 		func(name string) bool { return slices.Contains(without, name) })
 	described := false
 	return func(operation string) trouble {
-		first := operation == "DescribeTable" && !described // a trouble of the first request looks like a wrong endpoint
+		first := operation == "DescribeTable" && !described // at the first request, a trouble looks like a wrong endpoint
 		described = described || first
 		if most == 0 || first || operation == "CreateTable" || rnd.IntN(4) > 0 {
 			return nil

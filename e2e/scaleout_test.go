@@ -33,7 +33,7 @@ func (p *place) status(job string) (s jobStatus) {
 	return s
 }
 
-// TestProcessesShareOneLoad kills a process while it writes. scaleout tests every order of deaths, faults and clocks.
+// TestProcessesShareOneLoad kills a process while it writes. jobs/scaleout tests all orders of deaths and faults.
 func TestProcessesShareOneLoad(t *testing.T) {
 	t.Parallel()
 	const records, keys = 12_000, 700
@@ -54,7 +54,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 				job = kind + "://jobs/of"
 			}
 			p.write("in.csv", text)
-			for range 2 { // the second plan changes nothing
+			for range 2 { // planning twice changes nothing
 				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job,
 					"--workers", "2", "--max-rows-per-second", "500", "-q")
 			}
@@ -71,7 +71,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 			}
 			slices.Sort(codes)
 			conformance.Same(t, codes, []int{0, 0, 3}, "exit codes of work")
-			p.ends(0, work) // another has ended the load
+			p.ends(0, work) // another process has ended the load
 			p.ends(3, []string{"resume", job, "--quiet"})
 			bad := strings.Count(rejects, "bad")
 			s := p.status(job)
@@ -87,7 +87,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 
 var troubledRounds = flag.Int("troubled-rounds", 0, "loads whose processes are killed, stopped and starved")
 
-// TestKilledStoppedAndStarvedProcessesLoseNothing in a folder, or in a store that refuses requests and loses answers.
+// TestKilledStoppedAndStarvedProcessesLoseNothing uses a folder, or a store that refuses requests and loses answers.
 func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 	t.Parallel()
 	if *troubledRounds == 0 {
@@ -120,7 +120,7 @@ func TestKilledStoppedAndStarvedProcessesLoseNothing(t *testing.T) {
 	}
 }
 
-// troubled runs a command, killed and started again, stopped, or given a tenth of the time, until it ends by itself.
+// troubled runs a command until it ends by itself, while it is killed and restarted, stopped, or starved of CPU.
 func (p *place) troubled(rnd *rand.Rand, args ...string) {
 	r := p.start(args...)
 	for range rnd.IntN(4) {
@@ -158,7 +158,7 @@ var (
 	podsKills  = flag.Int("k8s-kills", 0, "how many pods of an index are killed at most; after each its lease must end")
 )
 
-// indexedJob is what the test needs of a Job; packaging/k8s checks Jobs and their rules for failing pods by type.
+// indexedJob has the fields of a Job that the test needs. packaging/k8s checks Jobs and their rules for failing pods.
 type indexedJob struct {
 	Spec struct {
 		Completions int
@@ -176,9 +176,9 @@ type podTemplate struct {
 	}
 }
 
-// pod runs the container of a Job once, and kills it after a time, unless that is zero.
+// pod runs the container of a Job once, and kills it after a time unless that is zero.
 func (p *place) pod(j *indexedJob, after time.Duration) *process {
-	c, volume := j.Spec.Template.Spec.Containers[0], p.t.TempDir() // which ends with the pod
+	c, volume := j.Spec.Template.Spec.Containers[0], p.t.TempDir() // the volume ends with the pod
 	pod := &place{p.t, volume, slices.Clone(p.env)}
 	for _, e := range c.Env {
 		pod.env = append(pod.env, e.Name+"="+strings.ReplaceAll(e.Value, "/data", volume))
@@ -197,15 +197,15 @@ func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	return r
 }
 
-// The printed manifest is run with processes for pods, some of which are killed: an index is retried until one of its
-// pods has succeeded, and none fails by itself, although records were rejected. The table is compared afterwards.
-func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
+// The printed manifest is run with processes as pods, of which some are killed. An index is retried until one of its
+// pods succeeds. No pod fails by itself, although records are rejected. The table is verified afterwards.
+func TestPlannedLoadRunsAsIndexedJob(t *testing.T) {
 	t.Parallel()
 	for n := range *podsRounds {
 		seed := *podsSeed + uint64(n)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p, rnd := newPlace(t, startServe(t, "--sync", "none").env()...), rand.New(rand.NewPCG(seed, 22))
-			var inputs []string // whose keys are all different
+			var inputs []string // all keys are different
 			for f := range 4 {
 				inputs = append(inputs, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", 3000,
 					func(i int) string {
@@ -223,7 +223,7 @@ func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 			var pods sync.WaitGroup
 			var killed, said atomic.Int64
 			for i := range j.Spec.Completions {
-				var times []time.Duration // when its first pods are killed
+				var times []time.Duration // after which its first pods are killed
 				for range rnd.IntN(*podsKills + 1) {
 					times = append(times, time.Duration(1+rnd.IntN(700))*time.Millisecond)
 				}
@@ -267,7 +267,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		all[path] = info.Mode().String()
 		if d.Type().IsRegular() {
 			content := conformance.Try(os.ReadFile(path)).Must(t)
-			if all[path] += string(content); d.Name() != "LOCK" { // which an embedded store locks also to read
+			if all[path] += string(content); d.Name() != "LOCK" { // an embedded store locks it even to read
 				all[path] += info.ModTime().String()
 			}
 		}
@@ -286,7 +286,7 @@ func csvOf(rows int) string {
 		func(i int) string { return fmt.Sprintf("%d,%d,%d.5", i, []int{7, i}[i%2], i) })
 }
 
-func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
+func TestJobPlanWritesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	packed := conformance.Try(os.ReadFile(writeGzip(t, p.write("packed", ""), "id,n\n1,10\n2,20\nthree,30\n"))).Must(t)
@@ -294,7 +294,7 @@ func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
 	for name, text := range map[string]string{
 		"in/orders.csv": csvOf(3000), "in/shop.x.1.csv.gz": string(packed), "in/shop.y.1.csv.gz": string(packed),
 		"in/new.jsonl": `{"id":1,"note":"a"}` + "\n" + `{"id":2}` + "\n", "in/old.csv": "id,customer,amount\n1,2,3\n",
-		// of a run that has measured how fast the table accepts rows
+		// a run that measured how fast the table accepts rows
 		"tsimport-runs/20200101T000000.000Z-old/summary.json": `{"version":1,"state":"finished","target":"embedded store ./store","table":"old","attempts":1,"written":20000,"seconds":10}`,
 		"job.yaml": `version: 1
 target: {store: ./store}
@@ -341,7 +341,7 @@ loads:
 	r := begin(t, cmd)
 	if code, stderr := r.wait(), r.said.String(); code != 2 ||
 		!strings.Contains(stderr, " would end with exit code 2: ") || strings.Count(stderr, "\n") != 1 {
-		// a load is refused
+		// the load is refused
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	stdout := out.String()
@@ -352,7 +352,7 @@ loads:
 	}
 	want := conformance.Try(os.ReadFile(golden)).Must(t)
 	conformance.True(t, stdout == string(want),
-		"the plan is not that of %s (go test -tags e2e ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
+		"the plan is not that of %s (go test -tags e2e ./e2e -run JobPlan -update-plan rewrites it):\n%s", golden, stdout)
 
 	text := p.output("run", "job.yaml", "--plan", "--json", "old", "x", "onlynew")
 	unchanged(t, p.dir, before)
@@ -370,7 +370,7 @@ loads:
 	conformance.Equal(t, fmt.Sprint(plan), "{1 [{x 3 2 -1 1} {old 3000 3000 3000 0} {onlynew 1 1 -1 0}]}", "plan")
 }
 
-func TestAPlanOfAnEmptyWildcardEndsAsTheJobWould(t *testing.T) {
+func TestJobPlanOfEmptyWildcardEndsLikeJob(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("job.yaml", "version: 1\nloads:\n  \"{t}\": {from: [\"in.{t}.csv\"], pk: [id]}\n")
@@ -387,7 +387,7 @@ func TestAPlanOfAnEmptyWildcardEndsAsTheJobWould(t *testing.T) {
 	unchanged(t, p.dir, before)
 }
 
-func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
+func TestJobPlanReportsRunningJob(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)
 	p := newPlace(t, s.credentials()...)
@@ -410,7 +410,7 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	unchanged(t, p.dir, before)
 }
 
-func TestAPlanSaysWhichServiceOrStoreCannotBeAsked(t *testing.T) {
+func TestJobPlanNamesUnreachableServices(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "held")
 	s := startServe(t, "--store", store)
@@ -429,7 +429,7 @@ loads:
   cut: {store: ./other, from: [cut.csv.gz], pk: [id]}
 `, s.URL, s.Instance, store))
 	before := tree(t, p.dir)
-	p.ends(1, []string{"run", "job.yaml", "--plan"}, // which comes before 5
+	p.ends(1, []string{"run", "job.yaml", "--plan"}, // 1 takes precedence over 5
 		"down: load into table down of instance i at http://127.0.0.1:9\n  failed    describe table down: cannot connect",
 		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)",
 		"it is in use by another process",

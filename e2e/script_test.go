@@ -15,11 +15,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs what users type, a happy path for each command: the files in testdata/script.
+// TestScripts runs the scripts in testdata/script, with a typical use of each command.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// runScripts runs a folder's scripts, each in an empty folder with tsimport on the path and $EXAMPLES. `exitcode N
-// cmd…` checks an exit code; `json FILE name=value…` checks numbers and texts of a JSON object.
+// runScripts runs the scripts in a folder, each in an empty folder with tsimport in PATH and $EXAMPLES set. `exitcode N
+// cmd…` checks an exit code; `json FILE name=value…` checks numbers and strings in a JSON object.
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples := conformance.Try(filepath.Abs("../examples")).Must(t)
@@ -69,7 +69,7 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repeatText writes FILE as PREFIX, then N times TEXT, then SUFFIX; \n is a line end.
+// repeatText writes PREFIX, N times TEXT, and SUFFIX to FILE. \n means a line end.
 func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 	expect(ts, !neg && len(args) == 5, "usage: repeat FILE PREFIX N TEXT SUFFIX")
 	var n int
@@ -80,7 +80,7 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }
 
-// serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for later commands.
+// serveStore runs `tsimport serve` on a store until the script ends, and sets TABLESTORE_* for later commands.
 func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	expect(ts, !neg && len(args) >= 1, "usage: serve STORE [flag…]")
 	s := startServe(t, append([]string{"--store", ts.MkAbs(args[0])}, args[1:]...)...)
@@ -91,7 +91,8 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	ts.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 }
 
-// TestExitCodes ends a command with every code but signals'; TestEveryEndingIsReportedAndCounted has what else ends so.
+// TestExitCodes ends a command with every exit code but those of signals. TestEveryEndingIsReportedAndCounted tests
+// their other causes.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)
@@ -106,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		n++
 		return append(strings.Fields(fmt.Sprint("load --table t --create --pk id:integer --run-dir run", n)), args...)
 	}
-	for _, timeout := range []string{"2s", "1m"} { // a slow machine may take the first before there is anything to resume
+	for _, timeout := range []string{"2s", "1m"} { // on a slow machine the first may pass before anything can be resumed
 		said := p.ends(1, load("many.csv", "--max-rows-per-second", "20", "--timeout", timeout))
 		if strings.Contains(said, "to resume: ") {
 			break
@@ -114,7 +115,7 @@ func TestExitCodes(t *testing.T) {
 		conformance.True(t, timeout != "1m", "it is not said how to resume: %s", said)
 	}
 	p.ends(0, load("good.csv"), "finished")
-	const nobody = "http://127.0.0.1:1" // a port that was free may be another test's by now
+	const nobody = "http://127.0.0.1:1" // a formerly free port may now be another test's
 	p.ends(1, load("good.csv", "--retry-for", "1ms", "--endpoint", nobody), "cannot connect")
 	p.ends(2, load("good.csv", "--nonsense"), "nonsense")
 	p.ends(3, load("bad.csv"), "1 rejected")
@@ -124,7 +125,7 @@ func TestExitCodes(t *testing.T) {
 	p.ends(7, load("no*.csv"), "it matches none")
 }
 
-// TestBinaryReportsItsBuild checks the stamp of a binary built in a clone: a bug report must name what was running.
+// TestBinaryReportsItsBuild checks the version of a binary built in a clone: a bug report must name what was running.
 func TestBinaryReportsItsBuild(t *testing.T) {
 	t.Parallel()
 	if info, err := os.Stat("../.git"); err != nil || !info.IsDir() {

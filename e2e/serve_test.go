@@ -31,12 +31,12 @@ func secretFile(t *testing.T, text string) string {
 	return name
 }
 
-// TestServeUsesCustomAccountAndHidesSecret, and warns if other machines can reach it.
+// TestServeUsesCustomAccountAndHidesSecret also expects a warning if other machines can reach the server.
 func TestServeUsesCustomAccountAndHidesSecret(t *testing.T) {
 	for name, v := range map[string]struct {
 		env        string
 		args       []string
-		shown      string // of the secret
+		shown      string // part of the output about the secret
 		id, secret string
 	}{
 		"a real account's secret": {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
@@ -107,14 +107,14 @@ func TestServeRefusesInvalidStores(t *testing.T) {
 	}
 }
 
-func TestAStoreHasOneServer(t *testing.T) {
+func TestStoreHasOneServer(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "store")
 	s := startServe(t, "--store", store)
 	want := "tsimport: open store " + store + ": it is in use by another process"
 	said := newPlace(t).ends(1, []string{"serve", "--store", store, "--listen", "127.0.0.1:0"})
 	conformance.True(t, strings.HasPrefix(said, want) && strings.Count(said, "\n") == 1, "%s; want a line\n%s", said, want)
-	s.newTable(t, "t", 1) // by the first, which still serves
+	s.newTable(t, "t", 1) // the first server still works
 }
 
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
@@ -132,7 +132,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return cert, key, roots
 }
 
-// TestServeSpeaksTLS to clients with its certificate. Waiting makes no certificate trusted: others fail at once.
+// TestServeSpeaksTLS to clients that have its certificate. Others fail at once, because waiting does not help.
 func TestServeSpeaksTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
@@ -157,7 +157,7 @@ func TestServeSpeaksTLS(t *testing.T) {
 	}
 }
 
-func TestServeBeginsWithSeeds(t *testing.T) {
+func TestServeLoadsSeeds(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.write("orders.csv", "id,seq,v\na,1,x\nb,2,y\n")
@@ -180,7 +180,7 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	}
 }
 
-// An interrupted or failed seed leaves no partial table that a later start would take for complete.
+// An interrupted or failed seed must not leave a partial table that a later start would take for complete.
 func TestSeedIsLoadedAtomically(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -197,16 +197,16 @@ func TestSeedIsLoadedAtomically(t *testing.T) {
 		s.stop(t)
 	}
 	good("id,seq\na,1\nb,2\n", 2)
-	p.write("store/SEEDING", "t\n") // as a kill leaves it
+	p.write("store/SEEDING", "t\n") // as after a kill
 	p.ends(2, []string{"serve", "--store", "store"}, "the load of table t was interrupted")
 	good("id,seq\na,1\nb,2\nc,3\n", 3)
 	conformance.Equal(t, there(p.path("store/SEEDING"))(), false, "the mark is still there")
 }
 
-// planted begins every secret of the tests here.
+// planted is the beginning of every secret in the tests below.
 const planted = "geheim"
 
-// secretAddresses are addresses of a server, each with another kind of secret; reader/input tests every form.
+// secretAddresses returns addresses of a server, each with another kind of secret. reader/input tests all forms.
 func secretAddresses(server string) (all []string) {
 	host := strings.TrimPrefix(server, "http://")
 	for i, shape := range []string{
@@ -223,7 +223,7 @@ func secretAddresses(server string) (all []string) {
 
 var fileOfNumber = regexp.MustCompile(`([0-9]+)\.csv`)
 
-// secretSite serves N.csv with the one row N,x under any address, /bad.csv with a bad row, and /list of the addresses.
+// secretSite serves N.csv with the row N,x under any address, /bad.csv with a bad row, and /list with the addresses.
 func secretSite(t *testing.T) (server *httptest.Server) {
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -264,7 +264,7 @@ func noSecretBelow(t *testing.T, dir string) {
 	conformance.MustTrue(t, files != 0, "no files in %s", dir)
 }
 
-func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
+func TestAddressSecretsAreNeitherShownNorStored(t *testing.T) {
 	t.Parallel()
 	server := secretSite(t)
 	host := strings.TrimPrefix(server.URL, "http://")
@@ -286,7 +286,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	run(0, with("load", []string{"@http://user:geheim@" + host + "/list?geheim"}, "--run-dir", dir+"/list")...)
 	run(2, with("load", []string{"@http://user:geheim@" + host + "/evil-list?geheim"}, "--run-dir", dir+"/evil")...)
 
-	// A load that stops, its possible outputs, and its end.
+	// A load that stops, with all its possible outputs.
 	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json",
 		"--max-errors")
 	run(4, append(stopped, "0")...)
@@ -323,7 +323,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	noSecretBelow(t, dir)
 }
 
-func TestSecretsStayOutOfEverythingShown(t *testing.T) {
+func TestSecretsAreNeverShown(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, append(startServe(t).env(), "TABLESTORE_ACCESS_KEY_SECRET="+planted)...)
 	p.write("in.csv", "id\n1\n")

@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening the pipe would block forever.
-func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
+// TestPipeWithoutWriterDoesNotDelayStop opens a pipe that would block forever.
+func TestPipeWithoutWriterDoesNotDelayStop(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	if err := syscall.Mkfifo(p.path("pipe"), 0o600); err != nil {
@@ -61,24 +61,24 @@ func shell(t *testing.T, dir, line string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// TestAPipeWithoutAReaderDoesNotHoldUpAStop: opening the pipe would block.
-func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
+// TestPipeWithoutReaderDoesNotDelayStop opens a pipe that would block.
+func TestPipeWithoutReaderDoesNotDelayStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Skip(err)
 	}
 	out, code := shell(t, dir, `printf 'id\n1\n' > in.csv; "$T" load in.csv --table t --pk id --metrics-file pipe`)
-	conformance.True(t, code == 0 && strings.Contains(out, "nobody reads the pipe"), "metrics: code %d\n%s", code, out)
+	conformance.True(t, code == 0 && strings.Contains(out, "no process reads the pipe"), "metrics: code %d\n%s", code, out)
 	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 500ms`)
-	conformance.True(t, code == 1 && strings.Contains(out, "nobody reads the pipe: "), "export: code %d\n%s", code, out)
+	conformance.True(t, code == 1 && strings.Contains(out, "no process reads the pipe"), "export: code %d\n%s", code, out)
 }
 
 var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make "+
 	"crash asks for five seconds, on a machine that does nothing else")
 
-// A scheduler kills a pod some seconds after SIGTERM: even without the service there must be a checkpoint by then.
-func TestSIGTERMLeavesACheckpoint(t *testing.T) {
+// A scheduler kills a pod a few seconds after SIGTERM. There must be a checkpoint by then, even without the service.
+func TestSIGTERMLeavesCheckpoint(t *testing.T) {
 	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
 		t.Run(what, func(t *testing.T) {
 			s := startServe(t)
@@ -94,14 +94,14 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 			}
 			asked := time.Now()
 			r.signal(syscall.SIGTERM)
-			// A checkpoint after the signal, or the end: the last one may have had everything.
+			// Wait for a checkpoint after the signal, or for the end, as the last checkpoint may have been complete.
 			kept := r.until(func() bool {
 				info, err := os.Stat(filepath.Join(runs[0], "checkpoint.bin"))
 				return err == nil && info.ModTime().After(asked)
 			})
 			took := time.Since(asked)
 			if silent {
-				r.kill() // the pod is gone
+				r.kill() // the pod is killed
 				must(t, s.Process.Signal(syscall.SIGCONT))
 			}
 			code := r.wait()
@@ -112,7 +112,7 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 	}
 }
 
-func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
+func TestSIGUSR1ShowsLoadState(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "-q")
 	w.signal(syscall.SIGUSR1)
@@ -139,7 +139,7 @@ func TestRepeatedSignalsDoNotEndLoad(t *testing.T) {
 	<-w.feed()
 	w.in.Close()
 	stop, stopped := make(chan bool), make(chan bool)
-	go func() { // until the process has ended, at any moment of its work
+	go func() { // until the process ends, at any moment of its work
 		defer close(stopped)
 		often := time.NewTicker(time.Millisecond)
 		defer often.Stop()

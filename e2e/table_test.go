@@ -30,7 +30,8 @@ type table struct {
 
 func (s *served) table(name string) *table { return &table{s.client(), name} }
 
-// newTable creates a table of pk1 STRING, pk2 INTEGER; defined columns of one letter are integers, others texts.
+// newTable creates a table with the key pk1 STRING, pk2 INTEGER. Defined columns of one letter are integers, others
+// strings.
 func (s *served) newTable(t testing.TB, name string, versions int, defined ...string) *table {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}
@@ -55,7 +56,7 @@ func (tb *table) create(meta *tablestore.TableMeta, versions int) error {
 	return err
 }
 
-// codeOf is the code of a refusal, or the text of an error that is not the service's.
+// codeOf returns the code of a refusal, or the text of an error that is not the service's.
 func codeOf(err error) string {
 	var e *tablestore.OtsError
 	switch {
@@ -67,7 +68,7 @@ func codeOf(err error) string {
 	return err.Error()
 }
 
-// key is a primary key of the table; an int stands for an int64.
+// key returns a primary key of the table; an int means an int64.
 func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	for i, v := range values {
@@ -83,7 +84,7 @@ func integer(v any) any {
 	return v
 }
 
-// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any
@@ -174,7 +175,7 @@ func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func
 	}
 }
 
-// pairOf is two services, the second under the profile b.
+// pairOf is a pair of services, the second under the profile b.
 type pairOf struct {
 	*place
 	a, b *served
@@ -190,14 +191,14 @@ func pairUp(t testing.TB, a, b *served) *pairOf {
 		"TABLESTORE_ACCESS_KEY_SECRET_B="+b.AccessKeySecret)...), a, b}
 }
 
-// swapped is the same services in the same folder, with the first under the profile b.
+// swapped returns the same services in the same folder, with the first under the profile b.
 func (p *pairOf) swapped() *pairOf {
 	q := pairUp(p.t, p.b, p.a)
 	q.dir, q.env = p.dir, append(p.env, q.env...)
 	return q
 }
 
-// bucket makes an object store that the commands find.
+// bucket starts an object store that the commands find.
 func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	around := &surroundings{T: t}
 	objects := storetest.New(around, name)
@@ -205,7 +206,7 @@ func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	return objects
 }
 
-// unreliable makes a store refuse one of every so many requests, and lose the answer to another.
+// unreliable makes a store refuse 1/every of the requests, and lose the answers to as many others.
 func unreliable(objects *storetest.Server, every int) {
 	objects.Change(func(s *storetest.Server) {
 		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
@@ -233,7 +234,7 @@ func dump(t testing.TB, s *served, name string) map[string][]cell {
 	return rows
 }
 
-// fill makes a table with rows of all kinds: with several versions, with any columns and types, and without any.
+// fill creates a table with rows of all kinds: with several versions, with any columns and types, and without columns.
 func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
 	tb := p.a.table(name)
@@ -261,7 +262,7 @@ func (p *pairOf) same(from, to *served, source, target string) {
 	conformance.Equal(p.t, differs(dump(p.t, from, source), dump(p.t, to, target)), "", "%s is not %s", target, source)
 }
 
-// indexed makes a table with two indexes and rows that are in both, in one or in none.
+// indexed creates a table with two indexes, and rows that are in both, in one or in neither.
 func (p *pairOf) indexed(name string, rows int) {
 	p.t.Helper()
 	tb := p.a.newTable(p.t, name, 1, "city", "n")
@@ -287,7 +288,7 @@ func (p *pairOf) indexed(name string, rows int) {
 	tb.load(p.t, changes...)
 }
 
-// sameIndexes compares the indexes, each a table, of a table and its copy.
+// sameIndexes compares the indexes of a table and its copy.
 func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	p.t.Helper()
 	for _, name := range []string{"_by_city", "_by_n"} {
@@ -298,7 +299,7 @@ func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	}
 }
 
-// finalRows is how many rows the newest checkpoint in a folder calls final, -1 without one.
+// finalRows returns the number of final rows in the newest checkpoint in a folder, -1 without a checkpoint.
 func finalRows(dir string) int64 {
 	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*"))
 	if err != nil || len(runs) == 0 {

@@ -65,7 +65,7 @@ func TestUnfaithfulCopiesAreRefused(t *testing.T) {
 	p.ends(5, []string{"copy", "-q", p.inB("t"), "t"}, "source, instance")
 }
 
-func TestATableIsCopiedWithItsIndexes(t *testing.T) {
+func TestTableIsCopiedWithIndexes(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
 	p.indexed("t", 300)
@@ -74,7 +74,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 		"created the 2 secondary indexes of the table")
 	p.sameIndexes(p.a, p.b, "t", "t")
 
-	// In one instance names are taken.
+	// Within one instance the names are taken.
 	p.ends(2, []string{"copy", "t", "u", "--create"}, "--rename-index t_by_city=NAME")
 	p.run(2, "table", "describe", "u")
 	renamed := []string{"--rename-index", "t_by_city=u_by_city", "--rename-index", "t_by_n=u_by_n"}
@@ -82,7 +82,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	p.sameIndexes(p.a, p.a, "t", "u")
 	p.ends(0, []string{"table", "describe", "u"}, "global index u_by_city with the key city, pk2 and the columns n")
 
-	// An archive has them, too.
+	// An archive has the indexes, too.
 	p.run(0, "export", "--table", "t", "-o", "kept/")
 	p.ends(2, []string{"load", "kept", "--table", "v", "--create"}, "--rename-index t_by_city=NAME")
 	for i := range renamed {
@@ -101,7 +101,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	}
 }
 
-func TestAnIndexIsNotWrittenTo(t *testing.T) {
+func TestWritesToIndexAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
 	p.indexed("t", 100)
@@ -114,11 +114,11 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 		p.ends(1, strings.Fields(command), "the table is a secondary index")
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t_by_city")), "", "differs")
-	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read
+	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // an index can be read
 }
 
-// TestAHostileNetworkChangesNoRow gives the commands a network that cuts, delays, changes and repeats traffic.
-func TestAHostileNetworkChangesNoRow(t *testing.T) {
+// TestHostileNetworkChangesNoRow runs the commands on a network that cuts, delays, changes and repeats traffic.
+func TestHostileNetworkChangesNoRow(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
 	p.fill("t", 0, movedRows)
@@ -128,7 +128,7 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 				t.Parallel()
 				var without []string
 				if name == "numbered" {
-					without = []string{"replayed"} // which no load can see
+					without = []string{"replayed"} // no load can detect it
 				}
 				draw := func() func(string) trouble { return drawTroubles(seed, 12, without...) }
 				m := p.move(t, fmt.Sprint(name, seed), seed, draw)
@@ -140,7 +140,7 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 	}
 }
 
-// TestUnsignedAnswersDestroyNothing: TSIMPORT_UNSIGNED_ANSWERS is only for reading.
+// TestUnsignedAnswersDestroyNothing checks that TSIMPORT_UNSIGNED_ANSWERS does not apply to destructive operations.
 func TestUnsignedAnswersDestroyNothing(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--sync", "none")
@@ -158,22 +158,22 @@ func TestUnsignedAnswersDestroyNothing(t *testing.T) {
 	}
 }
 
-// cutOver moves a table while eight sessions write to it: it is loaded, the changes that a real Debezium engine has
-// reported since before the load are applied, the writers stop, and the last change is awaited.
+// cutOver moves a table while eight sessions write to it. The table is loaded, and the changes that a real Debezium
+// engine has reported since before the load are applied. Then the writers stop, and the last change is awaited.
 type cutOver struct {
 	*testing.T
-	session    func() (exec func(statement string) error) // opens one
-	row        func(query string) bool                    // reports whether there is one
+	session    func() (exec func(statement string) error) // opens a session
+	row        func(query string) bool                    // reports whether the query returns a row
 	address    string
-	properties string // of the connector, beside those that all have
-	streams    string // a query that has a row once the connector reads the log
+	properties string // of the connector, in addition to common ones
+	streams    string // a query that returns a row once the connector reads the log
 	exec       func(statement string)
 	next       atomic.Int64
-	done       atomic.Int64 // statements of transactions that were committed
+	done       atomic.Int64 // number of statements in committed transactions
 }
 
-// TestATableMovesWhileItIsWritten is make cutover, of TSIMPORT_CUTOVER rows.
-func TestATableMovesWhileItIsWritten(t *testing.T) {
+// TestTableMovesDuringWrites moves TSIMPORT_CUTOVER rows. make cutover runs it.
+func TestTableMovesDuringWrites(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("TSIMPORT_CUTOVER"))
 	if rows == 0 {
 		t.Skip("it needs a real PostgreSQL, MariaDB and Debezium: make cutover")
@@ -199,7 +199,7 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 			properties: fmt.Sprintf(
 				"connector.class=io.debezium.connector.postgresql.PostgresConnector\ndatabase.port=%d\ndatabase.user=postgres\ndatabase.dbname=postgres\nplugin.name=pgoutput\ntable.include.list=public.accounts\n", s.Port),
 			streams: "SELECT 1 FROM pg_replication_slots WHERE active"}
-		// A changed key takes along what the log does not otherwise have.
+		// The log must contain all columns, also when a key changes.
 		c.move(rows, "INSERT INTO accounts SELECT n, 'owner ' || n, n / 7.0, now(), md5(n::text), n %% 2 = 0 FROM "+
 			"generate_series(1, %d) n", "timestamptz", "ALTER TABLE accounts REPLICA IDENTITY FULL")
 	})
@@ -293,7 +293,7 @@ func (c *cutOver) until(what string, is func() bool) {
 	}
 }
 
-// engine starts a Debezium engine that writes the table's events to a file, and returns when it reads the log.
+// engine starts a Debezium engine that writes the table's events to a file, and returns once it reads the log.
 func (c *cutOver) engine(p *place) (file string) {
 	p.write("engine.properties", `name=engine
 offset.storage=org.apache.kafka.connect.storage.MemoryOffsetBackingStore
@@ -314,7 +314,7 @@ value.converter.replace.null.with.default=false
 	must(c.T, engine.Start())
 	c.Cleanup(func() {
 		stdin.Close()
-		_ = engine.Wait() // it may have been told of a server that is gone
+		_ = engine.Wait() // it may report that the server is gone
 		if c.Failed() {
 			text, _ := os.ReadFile(errs.Name())
 			c.Logf("the engine: %.3000s", text)
@@ -324,14 +324,14 @@ value.converter.replace.null.with.default=false
 	return out.Name()
 }
 
-// write runs transactions of one to five inserts, updates, deletions and new keys. One in ten is rolled back.
+// write runs transactions of one to five inserts, updates, deletions and key changes. One in ten is rolled back.
 func (c *cutOver) write(session uint64, stop chan struct{}) {
 	rnd, exec := rand.New(rand.NewPCG(session, 44)), c.session()
 	for {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(rnd.IntN(12)) * time.Millisecond): // some 1,000 statements a second of all sessions
+		case <-time.After(time.Duration(rnd.IntN(12)) * time.Millisecond): // in all sessions, 1,000 statements per second
 		}
 		err := exec("BEGIN")
 		n := 1 + rnd.IntN(5)
@@ -340,7 +340,7 @@ func (c *cutOver) write(session uint64, stop chan struct{}) {
 				err = exec(c.statement(rnd))
 			}
 		}
-		if err != nil || rnd.IntN(10) == 0 { // also of two that wait for each other
+		if err != nil || rnd.IntN(10) == 0 { // including deadlocks
 			_ = exec("ROLLBACK")
 		} else if exec("COMMIT") == nil {
 			c.done.Add(int64(n))

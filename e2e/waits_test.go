@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// silent is a server that accepts connections and answers nothing. taken has one value for each.
+// silent starts a server that accepts connections but never answers. taken gets a value for every connection.
 func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	t.Helper()
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -35,7 +35,7 @@ func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	return l.Addr().String(), met
 }
 
-// TestSIGTERMEndsEveryWait stops each command while it waits for a silent server, and logs how long that takes.
+// TestSIGTERMEndsEveryWait stops each command while it waits for a silent server, and logs how long it takes to end.
 func TestSIGTERMEndsEveryWait(t *testing.T) {
 	t.Parallel()
 	const service = "TABLESTORE_ENDPOINT=http://SERVER TABLESTORE_INSTANCE=i TABLESTORE_ACCESS_KEY_ID=a " +

@@ -21,7 +21,7 @@ func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 				body = protowire.AppendBytes(append(body, 10), s.written(part, []byte{8, 1, 26, 6, 10, 4, 8, 0, 16, 1}))
 			}
 		})
-	case path == "/BulkImport": // of one table; includes capacity_data_size
+	case path == "/BulkImport": // writes one table; the answer includes capacity_data_size
 		body = s.written(request, []byte{8, 1, 26, 12, 10, 4, 8, 0, 16, 0, 18, 4, 8, 0, 16, 1})
 	case path == "/GetRange" && s.o.Rows != nil:
 		return http.StatusOK, s.o.Rows.answer(request)
@@ -32,19 +32,19 @@ func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 		return http.StatusOK, body
 	default:
 		body = protowire.AppendString([]byte{10}, "OTSUnsupportedOperation")
-		return http.StatusBadRequest, protowire.AppendString(append(body, 18), "The null server writes only.")
+		return http.StatusBadRequest, protowire.AppendString(append(body, 18), "The null server supports writes only.")
 	}
 	s.Requests.Add(1)
 	time.Sleep(s.o.Latency)
 	return http.StatusOK, body
 }
 
-// written counts and answers the rows of one table in a request.
+// written counts the rows of one table in a request and returns their answer.
 func (s *Server) written(part, row []byte) (answer []byte) {
 	rows := int64(0)
 	eachField(part, func(number protowire.Number, _ uint64, value []byte) {
 		switch number {
-		case 1: // the name comes first
+		case 1: // the table name precedes the rows
 			answer = protowire.AppendBytes(append(answer, 10), value)
 		case 2:
 			rows++
@@ -80,7 +80,7 @@ func eachField(message []byte, each func(number protowire.Number, varint uint64,
 	}
 }
 
-// describe describes a table: one version of each cell, any age.
+// describe describes a table, with one version per cell of any age.
 func (s *Server) describe(name []byte) []byte {
 	meta := protowire.AppendBytes([]byte{10}, name)
 	key := append(protowire.AppendString([]byte{10}, Key), 16, 1) // an integer

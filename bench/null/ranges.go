@@ -22,22 +22,22 @@ type Stored struct {
 
 type storedRow struct {
 	key     int64
-	encoded []byte // without the header, which comes once before all rows of an answer
+	encoded []byte // without the header, which precedes all rows of an answer once
 }
 
-// The service's limits of a page of rows.
+// The service's limits for a page of rows.
 const (
 	pageRows  = 5000
 	pageBytes = 4 << 20
 )
 
-// storedAt is the timestamp of all cells, recent enough for any table to accept.
+// storedAt is the timestamp of all cells. It is recent enough for any table.
 var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 
-// pageHeader begins the rows of an answer.
+// pageHeader precedes the rows of an answer.
 var pageHeader = []byte{0x75, 0, 0, 0}
 
-// RowsOf generates rows of a shape with its first column as the key: the rows of WriteCSV with the same seed.
+// RowsOf generates the rows of a shape, the same as WriteCSV with this seed. The first column is the key.
 func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
 	var names []plainbuffer.Name
@@ -82,7 +82,7 @@ func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	return v, err
 }
 
-// page returns the PlainBuffer bytes of the page that begins at row from, and the row after it.
+// page returns the PlainBuffer bytes of the page that begins at row from, and the index of the row after it.
 func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
 	for next = from; next < end && next-from < limit; next++ {
 		row := s.rows[next].encoded
@@ -97,7 +97,7 @@ func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
 	return rows, next
 }
 
-// answer answers a GetRange request: forward, whole rows.
+// answer answers a GetRange request, forward and with whole rows.
 func (s *Stored) answer(request []byte) []byte {
 	first, end, limit := 0, len(s.rows), pageRows
 	eachField(request, func(number protowire.Number, varint uint64, value []byte) {
@@ -121,7 +121,7 @@ func (s *Stored) answer(request []byte) []byte {
 	return out
 }
 
-// place returns the first row at or after the bound, or open if the bound has no integer.
+// place returns the index of the first row at or after the bound, or open if the bound has no integer.
 func (s *Stored) place(bound []byte, open int) int {
 	key := table.Value{}
 	if _, err := plainbuffer.Walk(bound, func(v plainbuffer.View) { key = v.Value }, nil); err != nil ||

@@ -17,11 +17,11 @@ import (
 type Options struct {
 	// Latency delays the answer to each write.
 	Latency time.Duration
-	// Partitions is the number of partitions of each table, cut evenly over the ids of shapes; 0 means 1.
+	// Partitions is the number of partitions of each table, which divide the ids of shapes evenly; 0 means 1.
 	Partitions int
 	// TLS serves TLS with the certificate that Server.Certificate returns.
 	TLS bool
-	// AccessKeyID and AccessKeySecret sign the answers, which official SDKs require. Requests' signatures are not checked.
+	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs require. Signatures of requests are not checked.
 	AccessKeyID, AccessKeySecret string
 	// Rows, if set, is the answer to every GetRange.
 	Rows *Stored
@@ -30,12 +30,12 @@ type Options struct {
 // Key is the primary key of every table, an integer column.
 const Key = "id"
 
-// Server answers requests. Its counters may be read while it serves.
+// Server answers requests. Its counters can be read while it serves.
 type Server struct {
 	*httptest.Server
 	o Options
 
-	began   string // distinguishes request IDs from those of other servers
+	began   string // makes request ids differ from other servers'
 	answers atomic.Int64
 
 	Requests    atomic.Int64 // writes
@@ -64,8 +64,8 @@ func Start(address string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers a request. The answer has what official SDKs check: the date, the MD5 of the body, a unique request
-// ID (the Java SDK refuses answers without one) and, if the server has keys, a version 2 signature.
+// ServeHTTP answers a request. Answers have what official SDKs check: the date, the MD5 of the body, a unique request
+// id (required by the SDK for Java) and, if the server has keys, a V2 signature.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxRequest {
 		http.Error(w, "want a POST with a Content-Length", http.StatusBadRequest)
@@ -73,7 +73,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, request); err != nil {
-		return // the closed connection tells the client
+		return // the closed connection informs the client
 	}
 	status, body := s.answer(r.URL.Path, request)
 	sum := md5.Sum(body)
@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // a client that is gone needs no answer
+	w.Write(body) // a disconnected client needs no answer
 }
 
 // maxRequest exceeds the service's limit of a request.

@@ -38,7 +38,7 @@ func sdk(endpoint string, transport http.RoundTripper) *tablestore.TableStoreCli
 	return tablestore.NewClientWithConfig(endpoint, "i", "a", "b", "", config)
 }
 
-// signing are a server that signs its answers, and a client of ours with a secret.
+// signing starts a server that signs its answers, and returns a client with this secret.
 func signing(t *testing.T, o Options, secret string) (*client.Admin, *client.Traffic) {
 	t.Helper()
 	o.AccessKeyID, o.AccessKeySecret = "a", "b"
@@ -61,7 +61,7 @@ func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-func TestEveryRowIsAnsweredAtAnyRequestSize(t *testing.T) {
+func TestAllRowsAreAnswered(t *testing.T) {
 	s, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	want := 0
@@ -81,7 +81,7 @@ func TestEveryRowIsAnsweredAtAnyRequestSize(t *testing.T) {
 		"%d rows, %d requests, %d connections; want %d, 18, 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
 }
 
-func TestEveryTableExists(t *testing.T) {
+func TestAllTablesExist(t *testing.T) {
 	_, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	res := conformance.Try(c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})).Must(t)
@@ -100,7 +100,7 @@ func TestAnswersAreSigned(t *testing.T) {
 	t.Parallel()
 	for secret, wrong := range map[string]bool{"b": false, "c": true} {
 		admin, traffic := signing(t, Options{}, secret)
-		for range 2 { // the second answer is the first one again
+		for range 2 { // the second answer is a replay of the first
 			_, err := admin.Client.BatchWriteRow(batch("t", 3, 1))
 			conformance.Equal(t, wrong, err != nil, "secret %s: %v", secret, err)
 		}
@@ -131,7 +131,7 @@ func TestTLSUsesAGeneratedCertificate(t *testing.T) {
 		"a client that does not know the certificate trusts the server")
 }
 
-func TestAnInvalidRequestIsRefused(t *testing.T) {
+func TestInvalidRequestIsRefused(t *testing.T) {
 	s, address := start(t, Options{})
 	for _, text := range []string{"GET / HTTP/1.1\r\nHost: a\r\n",
 		"POST /ListTable HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n",
@@ -171,7 +171,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		return answer
 	}
 	bulk := post("/BulkImport", body)
-	// One table, whose part is the whole answer; then the same rows by BulkImport over the same connection.
+	// The rows of one table; then the same rows by BulkImport on the same connection.
 	rowsOf := func(answer []byte) (name string, rows int) {
 		eachField(answer, func(number protowire.Number, _ uint64, value []byte) {
 			if number == 1 {
@@ -193,7 +193,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		"%d rows, %d requests, %d connections", s.Rows.Load(), s.Requests.Load(), s.Connections.Load())
 }
 
-// Rows generated in random order are read in key order, one page at a time, between two bounds.
+// Rows generated in random order are read in key order, page by page, between two bounds.
 func TestStoredRowsAreReadInPages(t *testing.T) {
 	const rows = 2*pageRows + 7
 	at := func(row int64) int64 { return bench.FirstID + row*((bench.LastID-bench.FirstID+1)/rows) }
@@ -246,7 +246,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 	}
 }
 
-func TestEveryShapeCanBeRead(t *testing.T) {
+func TestAllShapesCanBeRead(t *testing.T) {
 	for _, shape := range append(bench.Shapes(), bench.OddShapes()...) {
 		stored, err := RowsOf(shape, 12, 1)
 		conformance.MustEqual(t, err, nil, "shape %s", shape.Name)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What loads by others cost beside tsimport's: peers.sh TSBENCH ROWS. Builds the loaders of this folder, shows that each writes what the
-# file has (into an engine, compared by verify), and measures each with tsbench client, in turns with tsimport's own load. Prints a
-# table. Needs a JDK with Maven, node with npm, python3 with venv, and their registries.
-# ROWS go to Java's; Node and Python get a fifth. PEERS picks some, ROUNDS says how often each runs, SHAPE which rows.
+# Compares the cost of loads by other loaders with tsimport's: peers.sh TSBENCH ROWS. Builds the loaders in this folder,
+# checks that each writes the rows of the file (into an engine, compared by verify), and measures each with tsbench
+# client, in turn with tsimport. Prints a table. Needs a JDK with Maven, node with npm, python3 with venv, and their
+# registries. Java loads ROWS rows, Node and Python a fifth. PEERS selects loaders, ROUNDS is the number of runs, SHAPE
+# the shape of rows.
 set -euo pipefail
 binary=$(realpath "$1")
 rows=$2
@@ -24,7 +25,7 @@ build() {
   esac
 }
 
-# command_of prints the command line of a peer: a shell's, from any folder.
+# command_of prints the shell command line of a peer, for any working folder.
 command_of() {
   case $1 in
     java-writer) echo "exec java -cp '$here/java/target/peers-1.jar:$here/java/target/lib/*' Loader writer" ;;
@@ -36,7 +37,7 @@ command_of() {
   esac
 }
 
-# version_of prints what a peer runs on and how it sends.
+# version_of prints a peer's platform and how it sends.
 version_of() {
   local java="tablestore 5.17.6, OpenJDK $(java -version 2>&1 | sed -n 's/.*version "\([^"]*\)".*/\1/p;q')"
   case $1 in
@@ -48,7 +49,7 @@ version_of() {
   esac
 }
 
-# check loads 2,000 rows with each peer into an engine and compares them with the file.
+# check loads 2,000 rows with each peer into an engine, and compares them with the file.
 check() {
   local columns
   "$binary" client --only tsimport --shape "$shape" --rows 2000 --rounds 1 --keep "$tmp/check" >/dev/null 2>&1

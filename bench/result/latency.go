@@ -21,7 +21,7 @@ type Latency struct {
 	Max   float64   `json:"max_ms"`
 }
 
-// P returns a percentile of Quantiles in milliseconds, 0 if there is none.
+// P returns the latency at one of Quantiles in milliseconds, 0 if there is none.
 func (l *Latency) P(quantile float64) float64 {
 	if i := slices.Index(Quantiles, quantile); i >= 0 && i < len(l.At) {
 		return l.At[i]
@@ -29,10 +29,10 @@ func (l *Latency) P(quantile float64) float64 {
 	return 0
 }
 
-// histogram holds durations in microseconds, to three digits.
+// histogram holds durations in microseconds with a precision of three digits.
 type histogram struct{ *hdrhistogram.Histogram }
 
-// longestTracked caps the recorded durations.
+// longestTracked is the longest duration recorded; longer ones count as this.
 const longestTracked = time.Hour
 
 func newHistogram() histogram {
@@ -42,7 +42,7 @@ func newHistogram() histogram {
 func (h histogram) add(d time.Duration) { h.addTimes(d, 1) }
 
 func (h histogram) addTimes(d time.Duration, n int64) {
-	// The value is within the bounds, so the only possible error cannot occur.
+	// The value is within bounds, so the only possible error cannot occur.
 	_ = h.RecordValues(min(max(d.Microseconds(), 1), longestTracked.Microseconds()), n)
 }
 
@@ -59,7 +59,7 @@ func (h histogram) latency() Latency {
 	return l
 }
 
-// Counts is a histogram of durations: microseconds rounded to seven binary digits, an error of at most 0.8 %.
+// Counts is a histogram of durations in microseconds, rounded to seven binary digits (an error of at most 0.8 %).
 type Counts map[int64]int64
 
 // countDigits is the number of binary digits that Counts keeps.
@@ -99,7 +99,7 @@ func (c Counts) Sum() (n int64) {
 	return n
 }
 
-// Quantile returns the smallest duration, in milliseconds, that at least the share q does not exceed; 0 for none.
+// Quantile returns the smallest duration, in milliseconds, that at least the share q of all do not exceed, or 0.
 func (c Counts) Quantile(q float64) float64 {
 	left := int64(q*float64(c.Sum())+.999999) - 1
 	for _, us := range slices.Sorted(maps.Keys(c)) {

@@ -31,7 +31,7 @@ type partition struct {
 	service Counts
 }
 
-// NewRecorder returns a recorder that ignores the first part of a run, warmUp long.
+// NewRecorder returns a recorder that excludes the first warmUp of a run from totals.
 func NewRecorder(warmUp time.Duration) *Recorder {
 	return &Recorder{
 		warmUp: warmUp, codes: map[string]int64{}, latency: newHistogram(), service: newHistogram(),
@@ -50,7 +50,7 @@ func mergePoints(into *Point, later Point) {
 	into.Latency.Merge(later.Latency)
 }
 
-// Slot returns the number of the partition that begins at the key lower, displayed as from.
+// Slot returns the number of the partition that begins at the ordering key lower, displayed as from.
 func (r *Recorder) Slot(lower, from string) int {
 	slot := slices.IndexFunc(r.parts, func(p partition) bool { return p.lower == lower })
 	if slot < 0 {
@@ -110,13 +110,13 @@ func (r *Recorder) measure(s *Sample) {
 	p.service.Add(s.Done - s.Sent)
 }
 
-// Late counts the wait of a batch that was never sent; without it the latency would look better than it was.
+// Late counts the wait of a batch that was never sent. Without it the latency would look better than it was.
 func (r *Recorder) Late(intended, end time.Duration) { r.late(intended, end, 1) }
 
-// maxLate is the number of waits that LateFrom counts one by one.
+// maxLate is the largest number of waits that LateFrom counts one by one.
 const maxLate = 100_000
 
-// LateFrom counts the waits of batches that were due from intended on, one per step, and were not sent by the end.
+// LateFrom counts the waits of batches that were due from intended on, one per step, but not sent by the end.
 func (r *Recorder) LateFrom(intended, step, end time.Duration) {
 	if end <= intended {
 		return

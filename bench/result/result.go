@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Result is one measurement. The suffix of a name is its unit.
+// Result is the result of one measurement. JSON names end with the unit.
 type Result struct {
 	Settings  Settings `json:"settings"`
 	Started   string   `json:"started"`           // RFC 3339, UTC
@@ -20,7 +20,7 @@ type Result struct {
 	Latency   Latency  `json:"latency"` // per batch, from its due time until its last row was written
 	Service   Latency  `json:"service"` // per request, from sending to answer
 
-	Codes      map[string]int64 `json:"codes,omitempty"` // rows not written by an attempt, by the service's code
+	Codes      map[string]int64 `json:"codes,omitempty"` // rows that an attempt did not write, by the service's code
 	Unfinished int64            `json:"unfinished"`      // rows sent but not written at the end
 	Every      float64          `json:"every_seconds"`   // interval of Points
 	Points     []Point          `json:"points"`          // since the start, including the warm-up
@@ -39,7 +39,7 @@ type Settings struct {
 	Keys        string  `json:"keys"`
 	BatchRows   int     `json:"batch_rows"`
 	Concurrency int     `json:"concurrency"`
-	Rate        float64 `json:"rate,omitempty"` // requested rows a second; 0 is a closed loop
+	Rate        float64 `json:"rate,omitempty"` // requested rows per second; 0 means a closed loop
 	Seed        uint64  `json:"seed"`
 }
 
@@ -91,7 +91,7 @@ type Partition struct {
 
 // Step is one trial of the search for the highest rate.
 type Step struct {
-	Rate      float64 `json:"rate"`            // requested rows a second
+	Rate      float64 `json:"rate"`            // requested rows per second
 	Achieved  float64 `json:"rows_per_second"` // written
 	P99       float64 `json:"p99_ms"`
 	Throttled float64 `json:"throttled_share"`
@@ -100,7 +100,7 @@ type Step struct {
 	Why       string  `json:"why,omitempty"` // why the step failed
 }
 
-// ThrottledShare is the share of the rows sent that were refused for capacity.
+// ThrottledShare returns the share of sent rows that were refused for lack of capacity.
 func (t *Totals) ThrottledShare() float64 { return share(t.Throttled, t.RowsSent) }
 
 func share(part, whole int64) float64 {
@@ -110,8 +110,8 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// WriteBenchmark writes the result as one line of Go's benchmark format, after the configuration lines by which
-// benchstat groups results. An operation is a row. The texts of several runs may be concatenated.
+// WriteBenchmark writes the result as one line of Go's benchmark format, after configuration lines by which benchstat
+// groups results. An operation is a row. The output of several runs may be concatenated.
 func (r *Result) WriteBenchmark(w io.Writer) error {
 	s := &r.Settings
 	out := printer{bufio.NewWriter(w)}

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// recorded is a run of ten seconds on two partitions, with a request every 10 ms that takes 1 to 100 ms.
+// recorded returns the result of a run of ten seconds on two partitions, with a request of 1 to 100 ms every 10 ms.
 func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	r := NewRecorder(warmUp)
 	slots := []int{r.Slot("", ""), r.Slot("m", "m")}
@@ -39,7 +39,7 @@ func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	return res
 }
 
-func TestTheResultAddsUp(t *testing.T) {
+func TestResultAddsUp(t *testing.T) {
 	r := recorded(0, nil)
 	conformance.True(t, r.Totals.Rows == 199_000 && r.Totals.Throttled == 1000 && r.Totals.Requests == 1000 &&
 		math.Abs(r.PerSecond.Rows-19900) <= 1 && r.Codes["OTSNotEnoughCapacityUnit"] == 1000,
@@ -63,7 +63,7 @@ func TestTheResultAddsUp(t *testing.T) {
 		len(half.Points) == len(r.Points), "with a warm-up of half the time: %+v in %v s", half.Totals, half.Seconds)
 }
 
-func TestJSONSurvivesTheRoundTrip(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	r := recorded(time.Second, nil)
 	text := conformance.Try(json.Marshal(r)).Must(t)
 	back := new(Result)
@@ -71,7 +71,7 @@ func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(r, back), "", "(-want +got)")
 }
 
-func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
+func TestSettingsPrecedeSamples(t *testing.T) {
 	var file bytes.Buffer
 	w := NewSampleWriter(&file)
 	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
@@ -116,7 +116,7 @@ func TestLatenciesAreAccurateToOnePercent(t *testing.T) {
 
 func TestLateBatchesAreCountedInFull(t *testing.T) {
 	r := NewRecorder(0)
-	r.LateFrom(0, time.Microsecond, 10*time.Second) // ten million
+	r.LateFrom(0, time.Microsecond, 10*time.Second) // ten million batches
 	l := r.Result(10 * time.Second).Latency
 	conformance.True(t, l.Count == 10_000_000 && math.Abs(l.P(.5)-5000) <= 20,
 		"%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))

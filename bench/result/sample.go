@@ -13,7 +13,7 @@ const (
 	OK          = "ok"          // all rows written
 	Partly      = "partly"      // some rows written
 	Throttled   = "throttled"   // no rows, for lack of capacity
-	Unavailable = "unavailable" // no rows: the partition did not serve
+	Unavailable = "unavailable" // no rows: the partition was unavailable
 	Failed      = "failed"      // no rows, for another reason
 )
 
@@ -22,12 +22,12 @@ type Sample struct {
 	Intended  time.Duration `json:"intended_ns"` // due time of the batch, the same for all its attempts
 	Sent      time.Duration `json:"sent_ns"`
 	Done      time.Duration `json:"done_ns"`
-	Attempt   int           `json:"attempt"` // 1 is the first
+	Attempt   int           `json:"attempt"` // from 1
 	Rows      int           `json:"rows"`
 	Written   int           `json:"written"`
 	Throttled int           `json:"throttled,omitempty"`
 	Units     int64         `json:"write_cu"`
-	Bytes     int64         `json:"bytes"` // size of the rows written
+	Bytes     int64         `json:"bytes"` // of the rows written
 	Outcome   string        `json:"outcome"`
 	Code      string        `json:"code,omitempty"` // code of a row that was not written
 	Partition string        `json:"partition"`      // its first key value, "" for the first or only one

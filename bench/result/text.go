@@ -15,12 +15,12 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// WriteText writes the result as text for people.
+// WriteText writes the result as text.
 func (r *Result) WriteText(w io.Writer) error {
 	out := printer{bufio.NewWriter(w)}
 	out.printf("%s\n", r.about())
 	if r.Stopped != "" {
-		out.printf("%s after %.1f s; what follows is of the time until then\n", r.Stopped, r.Seconds+r.WarmUp)
+		out.printf("%s after %.1f s; these are the results until then\n", r.Stopped, r.Seconds+r.WarmUp)
 	}
 	if len(r.Steps) > 0 {
 		out.steps(r.Steps)
@@ -43,12 +43,12 @@ func (r *Result) about() string {
 	return text + fmt.Sprintf("%d requests in flight, each after the last is answered", s.Concurrency)
 }
 
-// printer keeps the first error.
+// printer is a buffered writer with Printf; it keeps the first error.
 type printer struct{ *bufio.Writer }
 
 func (p printer) printf(format string, a ...any) { fmt.Fprintf(p, format, a...) }
 
-// lines writes a table; each cell ends with a tab.
+// lines writes a table, in which every cell ends with a tab.
 func (p printer) lines(lines []string) {
 	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range lines {
@@ -116,7 +116,7 @@ func (p printer) codes(codes map[string]int64) {
 	}
 }
 
-// shownPartitions limits the text; the JSON lists all partitions.
+// shownPartitions limits the partitions in the text. The JSON has all.
 const shownPartitions = 40
 
 func (p printer) partitions(all []Partition) {
@@ -148,7 +148,7 @@ func sorted(codes map[string]int64) []string {
 
 func quantileName(q float64) string { return "p" + strconv.FormatFloat(100*q, 'f', -1, 64) }
 
-// milliseconds formats three significant digits.
+// milliseconds formats a duration with three significant digits.
 func milliseconds(ms float64) string {
 	switch {
 	case ms >= 100:
@@ -161,7 +161,7 @@ func milliseconds(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 3, 64)
 }
 
-// number formats with thousands separators; small numbers get one decimal.
+// number formats a number with thousands separators, small ones with one decimal.
 func number(v float64) string {
 	if v != float64(int64(v)) && v < 100 {
 		return strconv.FormatFloat(v, 'f', 1, 64)

@@ -8,35 +8,35 @@ import (
 	"example.com/tsimport/partitioner"
 )
 
-// batch is the rows of one request, all of one partition.
+// batch holds the rows of one request, all in one partition.
 type batch struct {
 	rows  *table.Block
-	first int64 // rows of the run before this batch
+	first int64 // number of rows of the run before this batch
 	lower string
 	shown string // first key value of the partition
 }
 
-// requestOverhead is an upper bound of the bytes per row besides its own, and per request besides its rows.
+// Upper bounds of the bytes of a request for each row, besides the row's own, and besides all rows.
 const (
 	rowOverhead     = 32
 	requestOverhead = 512
 )
 
-// cutter makes single-partition batches of generated rows. Only free is safe for concurrent use.
+// cutter divides generated rows into batches of one partition each. Only done is safe for concurrent use.
 type cutter struct {
 	rows       *rows
 	most       int   // rows in a batch
-	left       int64 // rows still to be made; -1 means unlimited
-	cut        int64 // rows in batches so far
+	left       int64 // number of rows still to make; -1 means unlimited
+	cut        int64 // number of rows in batches so far
 	partitions *atomic.Pointer[partitioner.Map]
 	m          *partitioner.Map
 	open       []*table.Block // by partition
 	full       []*batch       // filled by new partitions
-	one        table.Block    // a row being assigned to its partition
+	one        table.Block    // the row being assigned to a partition
 	free       chan *table.Block
 }
 
-// newCutter returns a cutter of n rows, 0 for unlimited, in batches of at most batchRows.
+// newCutter returns a cutter of n rows, 0 for no limit, into batches of at most batchRows.
 func newCutter(r *rows, n int64, batchRows int, partitions *atomic.Pointer[partitioner.Map], concurrency int) *cutter {
 	c := &cutter{rows: r, most: batchRows, left: n, partitions: partitions, free: make(chan *table.Block, 2*concurrency)}
 	if n == 0 {
@@ -83,7 +83,7 @@ func (c *cutter) next() (*batch, error) {
 
 var firstRow = []int32{0}
 
-// room is the number of rows like r that fit a batch: requests have a byte limit too.
+// room returns how many rows like r fit in a batch: requests have a byte limit, too.
 func (c *cutter) room(r *table.Row) int {
 	return max(1, min(c.most, table.MaxBatchBytes/r.Size(), (table.MaxBodyBytes-requestOverhead)/(r.Bytes()+rowOverhead)))
 }
@@ -107,7 +107,7 @@ func (c *cutter) close(i int) *batch {
 	return b
 }
 
-// recut assigns rows that are not yet in a batch to new partitions.
+// recut assigns rows that are not in a complete batch to new partitions.
 func (c *cutter) recut(m *partitioner.Map) {
 	old := c.open
 	c.m, c.open = m, make([]*table.Block, m.Len())
@@ -135,7 +135,7 @@ func (c *cutter) done(b *batch) {
 	}
 }
 
-// lowerText shows the first key value of a partition; empty for the first partition.
+// lowerText returns the first key value of a partition as text, "" for the first partition.
 func lowerText(m *partitioner.Map, i int) string {
 	v, ok := m.LowerValue(i)
 	switch {

@@ -17,7 +17,7 @@ import (
 
 type Config struct {
 	Client      client.Target
-	Target      string // its name
+	Target      string // name of the target
 	TablePrefix string // prefix of the new table's name
 	Keep        bool   // keep the table
 
@@ -27,12 +27,12 @@ type Config struct {
 	WarmUp      time.Duration // initial time that is not measured
 	BatchRows   int           // rows per request; 0 means the service's limit
 	Concurrency int           // maximum number of requests in flight
-	Rate        float64       // rows a second, regardless of answers; at 0 each worker sends when its last batch is done
+	Rate        float64       // rows per second, regardless of answers; 0 means a closed loop
 	Search      *Search       // search for the highest rate; nil means none
 
 	RetryFor time.Duration // maximum time without an accepted row; 0 means a minute
 
-	Samples *result.SampleWriter // nil is none
+	Samples *result.SampleWriter // nil for none
 	Say     words.Say
 }
 
@@ -43,11 +43,11 @@ type Shape struct {
 	Seed    uint64
 }
 
-// Search sets the limits that the highest rate must keep.
+// Search sets the limits within which the highest rate must stay.
 type Search struct {
 	MaxP99       time.Duration // limit of the latency; 0 means none
 	MaxThrottled float64       // maximum share of rows throttled
-	Start        float64       // initial rows a second; 0 means 1,000
+	Start        float64       // initial rows per second; 0 means 1,000
 	Step         time.Duration // duration of each step; 0 means 5 s
 }
 
@@ -60,7 +60,7 @@ const (
 	defaultStart   = 1000
 )
 
-// check sets defaults and validates the configuration.
+// check sets defaults and checks the configuration.
 func (c *Config) check() error {
 	c.BatchRows = cmp.Or(c.BatchRows, table.MaxBatchRows)
 	c.RetryFor = cmp.Or(c.RetryFor, defaultRetry)
@@ -114,7 +114,7 @@ func (c *Config) checkSearch() error {
 	return nil
 }
 
-// settings is the part of the configuration that results repeat.
+// settings returns the part of the configuration that results repeat.
 func (c *Config) settings(tableName string) result.Settings {
 	return result.Settings{
 		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize,

@@ -22,7 +22,7 @@ type rowWriter interface {
 	Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (writer.Stats, error)
 }
 
-// surroundings is shared by all phases of a run.
+// surroundings holds what all phases of a run share.
 type surroundings struct {
 	newWriter   func() (w rowWriter, closed func()) // closed releases its resources
 	partitions  atomic.Pointer[partitioner.Map]
@@ -32,9 +32,9 @@ type surroundings struct {
 	concurrency int
 	retryFor    time.Duration
 	settings    result.Settings
-	samples     *result.SampleWriter         // nil is none
-	unavailable func()                       // called when a partition does not serve; may be called at any time
-	watch       func(p *phase) (stop func()) // nil is nobody
+	samples     *result.SampleWriter         // nil for none
+	unavailable func()                       // called, at any time, when a partition is unavailable
+	watch       func(p *phase) (stop func()) // observes a phase; may be nil
 }
 
 // phase is one period of writing, at a fixed rate or in a closed loop.
@@ -43,7 +43,7 @@ type phase struct {
 	rows     int64         // 0 means no end
 	duration time.Duration // 0 means no end
 	warmUp   time.Duration
-	rate     float64 // rows a second; 0 is a closed loop
+	rate     float64 // rows per second; 0 means a closed loop
 
 	began   time.Time
 	batches chan *batch
@@ -51,14 +51,14 @@ type phase struct {
 
 	mu         sync.Mutex
 	rec        *result.Recorder
-	sent       int64         // rows in batches that were sent
+	sent       int64         // number of rows in sent batches
 	end        time.Duration // end of the last request
-	stopped    time.Duration // when the time ran out; 0 if the rows did first
+	stopped    time.Duration // when the time ran out; 0 if the rows ran out first
 	unfinished int64
 	accepted   time.Duration // time of the last accepted row
 }
 
-// run writes until the rows or the time run out, or ctx ends. It returns an error if no further request could succeed.
+// run writes until the rows or the time run out, or ctx ends. It returns an error if no further request can succeed.
 func (p *phase) run(ctx context.Context) (*result.Result, error) {
 	made, err := newRows(p.shape, uint64(p.rows), p.table)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *phase) run(ctx context.Context) (*result.Result, error) {
 
 // feed hands out batches until the rows or the time run out.
 func (p *phase) feed(over context.Context) error {
-	defer close(p.batches) // ends the workers in any case; an unsent batch loses nothing
+	defer close(p.batches) // ends the workers in any case; unsent batches do not matter
 	for {
 		b, err := p.cutter.next()
 		if b == nil || err != nil {
@@ -113,7 +113,7 @@ func (p *phase) feed(over context.Context) error {
 	}
 }
 
-// due is the time since the start at which a batch is due, at a fixed rate.
+// due returns when, since the start, a batch is due at a fixed rate.
 func (p *phase) due(first int64) time.Duration {
 	return time.Duration(float64(first) / p.rate * float64(time.Second))
 }
@@ -152,7 +152,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// sending is a batch in flight: the rows not yet written.
+// sending holds the unwritten rows of a batch in flight.
 type sending struct {
 	rows     []table.Ref
 	repeated []bool
@@ -166,7 +166,7 @@ func (s *sending) begin(b *batch) {
 	}
 }
 
-// send sends a batch, and its remaining rows again, until all are written or the time is over.
+// send sends a batch, and its remaining rows again, until all are written or the time runs out.
 func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, intended time.Duration) error {
 	backoff := ratelimit.Backoff{Base: 20 * time.Millisecond, Max: time.Second}
 	s.begin(b)
@@ -193,7 +193,7 @@ func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, in
 	}
 }
 
-// settle records the outcomes of the rows in the sample and keeps the rows to retry.
+// settle records the outcomes of the rows in the sample, and keeps the rows to retry.
 func (s *sending) settle(r *result.Sample) {
 	kept := 0
 	for i := range s.rows {
@@ -264,7 +264,7 @@ func (p *phase) count(s *result.Sample, b *batch) error {
 	return fmt.Errorf("no row was written for %v (--retry-for); last answer: %s", p.retryFor, s.Code)
 }
 
-// leave counts rows that were sent but not written when time ran out.
+// leave counts rows that were sent but not written when the time ran out.
 func (p *phase) leave(rows int, intended time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +272,7 @@ func (p *phase) leave(rows int, intended time.Duration) {
 	p.rec.Late(intended, max(p.end, time.Since(p.began)))
 }
 
-// countLate counts the waits of batches that were due but not sent when time ran out, as part of the latency.
+// countLate counts the waits of batches that were due but not sent when the time ran out, as part of the latency.
 func (p *phase) countLate() {
 	if p.rate > 0 {
 		p.rec.LateFrom(p.due(p.sent), time.Duration(float64(p.batchRows)/p.rate*float64(time.Second)), p.stopped)

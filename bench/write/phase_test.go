@@ -48,7 +48,7 @@ func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *s
 	return s
 }
 
-func TestLatencyCountsFromTheDueTime(t *testing.T) {
+func TestLatencyCountsFromDueTime(t *testing.T) {
 	// 10 batches a second, each answered after 10 ms, except for one second without answers.
 	stalling := func(rate float64) *result.Result {
 		var res *result.Result
@@ -93,9 +93,9 @@ func TestLatencyCountsFromTheDueTime(t *testing.T) {
 func TestUnsentBatchesCountAsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
-			time.Sleep(1001 * time.Millisecond) // no answer comes in the moment in which the time is over
+			time.Sleep(1001 * time.Millisecond) // so that no answer arrives just when the time runs out
 			return accept(rows, outcomes)
-		}), duration: 10 * time.Second, rate: 2000} // ten are due each second, one is done
+		}), duration: 10 * time.Second, rate: 2000} // ten batches are due each second, one is done
 		res := conformance.Try(p.run(t.Context())).Must(t)
 		conformance.True(t, res.Totals.Rows == 2000 && res.Latency.Count == 100 && res.Latency.P(.5) >= 4000,
 			"%d rows, %d latencies, p50 %v ms; want 2000, 100, 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
@@ -151,7 +151,7 @@ func (s *samplesOf) lines() (n int) {
 	return n
 }
 
-func TestFatalAnswerEndsTheRunAndStoppedRunKeepsItsResult(t *testing.T) {
+func TestFatalAnswerEndsRun(t *testing.T) {
 	broken := errors.New("OTSAuthFailed")
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(8, func([]table.Ref, []table.Outcome) error {
@@ -185,7 +185,7 @@ func TestFatalAnswerEndsTheRunAndStoppedRunKeepsItsResult(t *testing.T) {
 	})
 }
 
-func TestWarmUpIsInPointsButNotInTotals(t *testing.T) {
+func TestTotalsExcludeWarmUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
 			time.Sleep(100 * time.Millisecond)
@@ -225,7 +225,7 @@ func (s *simulated) Write(rows []table.Ref, _ []bool, outcomes []table.Outcome) 
 	return writer.Stats{Requests: 1}, nil
 }
 
-func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
+func TestSearchFindsSimulatedCapacity(t *testing.T) {
 	const capacity = 5000
 	synctest.Test(t, func(t *testing.T) {
 		s := around(32, nil)
@@ -247,11 +247,11 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 	})
 }
 
-func TestSearchFollowsATableThatGrows(t *testing.T) {
+func TestSearchFollowsGrowingTable(t *testing.T) {
 	tries := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		capacity := 500.0
-		if tries++; tries > 3 { // it has split by then
+		if tries++; tries > 3 { // the table has split by then
 			capacity = 4000
 		}
 		rows := min(rate, capacity)
@@ -270,8 +270,8 @@ func logs(t *testing.T) func(words.Kind, string) {
 	return func(_ words.Kind, line string) { t.Log(line) }
 }
 
-func TestSearchFindsTheLatencyLimit(t *testing.T) {
-	// Below 3,000 rows a second p99 is 10 ms, above it 100 ms, without any throttling.
+func TestSearchFindsLatencyLimit(t *testing.T) {
+	// Below 3,000 rows per second p99 is 10 ms, above it 100 ms, without any throttling.
 	tried := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		tried++
@@ -299,7 +299,7 @@ func TestSearchFindsTheLatencyLimit(t *testing.T) {
 	conformance.True(t, errors.As(err, &none) && none.rate == 40, "a batch takes a step at 40 rows/s: %v", err)
 }
 
-func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
+func TestUnsustainedRateNamesExceededLimit(t *testing.T) {
 	at := func(throttled int64) func(context.Context, float64) (*result.Result, error) {
 		return func(_ context.Context, rate float64) (*result.Result, error) {
 			rows := int64(5 * rate)
@@ -313,7 +313,7 @@ func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
 }
 
 func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {
-	// Steps pass up to 10,000 rows a second; held rates above 4,000 fall behind, or are late.
+	// Steps pass at up to 10,000 rows per second. Rates above 4,000, when held, fall behind or are late.
 	for name, behind := range map[string]bool{"falls behind": true, "is late": false} {
 		holds := 0
 		at := func(limit float64) func(context.Context, float64) (*result.Result, error) {

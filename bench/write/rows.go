@@ -15,7 +15,7 @@ import (
 type rows struct {
 	schema  table.Schema
 	keys    *bench.Keys
-	text    int // which key column is text, -1 none
+	text    int // index of the key column that is text, -1 for none
 	lengths []int
 	letters []byte
 	random  *rand.PCG
@@ -26,7 +26,7 @@ type rows struct {
 	values   []table.Value
 }
 
-// leastLetters is the minimum length of the text that values are cut from.
+// leastLetters is the minimum length of the text from which values are cut.
 const leastLetters = 1 << 16
 
 // newRows returns a generator tuned for about n rows of the named table.
@@ -50,7 +50,7 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 		size += len(k.Name) + 8
 	}
 	if r.text >= 0 {
-		size -= 4 // a seller's name is four bytes
+		size -= 4 // a seller's name has four bytes
 	}
 	for i := range s.Columns {
 		name := "c" + strconv.Itoa(i)
@@ -64,7 +64,7 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 	return r, nil
 }
 
-// divide splits the bytes that remain for values among the columns.
+// divide divides the bytes that remain for values among the columns.
 func (r *rows) divide(s Shape, fixed int) error {
 	left := s.RowSize - fixed
 	if left < s.Columns {

@@ -33,15 +33,15 @@ const (
 type run struct {
 	*Config
 	*surroundings
-	name   string // of the table
+	name   string // name of the table
 	gentle context.Context
 	sdk    *tablestore.TableStoreClient
 	wire   *client.Connection
 	asked  chan struct{} // requests for the partition map
 }
 
-// Run runs the benchmark. When gentle ends, requests in flight finish and the result covers the time until then; when
-// hard ends, requests are cancelled. A table that Run created is dropped. The result is nil if nothing was measured.
+// Run runs the benchmark. When gentle ends, requests in flight finish, and the result covers the time until then. When
+// hard ends, requests are cancelled. Run drops the table that it created. The result is nil if nothing was measured.
 func Run(gentle, hard context.Context, c Config) (res *result.Result, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 		// The answer was lost: the table may exist.
 		return nil, r.dropUnsure(err)
 	}
-	c.Say.Line("table %s made", r.name)
+	c.Say.Line("table %s created", r.name)
 	defer func() { err = errors.Join(err, r.drop()) }()
 	r.prepare()
 	if err := r.ready(gentle, made); err != nil {
@@ -127,7 +127,7 @@ func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 	return res, err
 }
 
-// ready writes a row until the table accepts it: a new table may not serve at once.
+// ready writes a row until the table accepts it, because a new table may be unavailable at first.
 func (r *run) ready(ctx context.Context, made *rows) error {
 	block := new(table.Block)
 	if err := made.next(block); err != nil {
@@ -154,7 +154,7 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 	}
 }
 
-// survey refreshes the partition map until ctx ends. A failed read is retried next time: rows need no current map.
+// survey refreshes the partition map until ctx ends. It ignores errors, because rows do not need a current map.
 func (r *run) survey(ctx context.Context) {
 	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
 	p.Created = true
@@ -204,7 +204,7 @@ func (r *run) watch(p *phase) (stop func()) {
 	}
 }
 
-// drop deletes the table, unless it is kept. It has its own context: a stopped run's have ended.
+// drop deletes the table, unless it is to be kept. It uses its own context, because those of a stopped run have ended.
 func (r *run) drop() error {
 	if r.Keep {
 		r.Say.Line("table %s kept", r.name)
@@ -229,7 +229,7 @@ func (r *run) drop() error {
 	return nil
 }
 
-// dropUnsure drops a table whose creation failed but may have taken effect; never a table that existed before.
+// dropUnsure drops a table whose creation failed but may have taken effect. It never drops a table that existed before.
 func (r *run) dropUnsure(created error) error {
 	class := client.Classify(cause(created))
 	if errors.Is(created, client.ErrTableExists) || !class.Open() {

@@ -48,7 +48,7 @@ func TestRunDropsOnlyItsOwnTable(t *testing.T) {
 		"%v; the table that was to be kept is not in %v", err, tables(t, store.Admin))
 }
 
-func TestStoppedRunDropsItsTableAndReports(t *testing.T) {
+func TestStoppedRunDropsTableAndReports(t *testing.T) {
 	for _, hardToo := range []bool{false, true} {
 		store := tabletest.Open(t, server.Options{})
 		cause := errors.New("stopped by a test")
@@ -73,7 +73,7 @@ func TestStoppedRunDropsItsTableAndReports(t *testing.T) {
 	}
 }
 
-func TestAPhaseClosesItsConnections(t *testing.T) {
+func TestPhaseClosesConnections(t *testing.T) {
 	store := tabletest.Open(t, server.Options{})
 	var open atomic.Int64
 	web := httptest.NewUnstartedServer(store)
@@ -92,17 +92,17 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 	c := configOf(target)
 	c.Rows, c.Concurrency = 20_000, 32
 	must(t, conformance.ErrorOf(Run(t.Context(), t.Context(), c)))
-	// The SDK's own clients keep a few connections.
+	// The SDK's clients keep a few connections.
 	for end := time.Now().Add(5 * time.Minute); open.Load() > 8; time.Sleep(time.Millisecond) {
 		conformance.MustTrue(t, !time.Now().After(end), "%d connections are still open", open.Load())
 	}
 }
 
-func TestPartitionsAreTakenFromTheTable(t *testing.T) {
+func TestBatchesUseTablePartitions(t *testing.T) {
 	c := configOf(tabletest.Open(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4,
 		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62),
 			sim.IntegerKey(1<<62 + 1)}}}}).Target)
-	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
+	c.Rows, c.Rate = 6000, 6000 // takes a second, in which the map is read
 	res := conformance.Try(Run(t.Context(), t.Context(), c)).Must(t)
 	sum := int64(0)
 	for _, p := range res.Partitions {

@@ -12,10 +12,10 @@ import (
 // searcher finds the highest rate within the limits.
 type searcher struct {
 	limits Search
-	// try writes at a rate for one step; hold, for the full duration. An error ends the search.
+	// try writes at a rate for one step, hold for the full duration. An error ends the search.
 	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
 	say       words.Say
-	// least is the lowest rate worth a step: at lower rates a step would end before its first batch is due. 0 means 1.
+	// least is the lowest rate to try. At lower rates a step would end before its first batch is due. 0 means 1.
 	least float64
 
 	steps []result.Step
@@ -24,13 +24,13 @@ type searcher struct {
 // Parameters of the search.
 const (
 	precision   = 0.03 // the search ends at this precision
-	margin      = 0.98 // sustainable share of a throttled table's throughput
+	margin      = 0.98 // sustainable share of a table's throughput while it throttles
 	mostSteps   = 40
 	mostHolds   = 6
-	leastServed = 0.97 // minimum share of the due rows; less is falling behind, at any latency
+	leastServed = 0.97 // minimum share of due rows that must be written, at any latency
 )
 
-// errNoRate ends a search without a result. It names the lowest rate tried and the limit it broke.
+// errNoRate ends a search without a result. It names the lowest rate tried and the limit that it exceeded.
 type errNoRate struct {
 	rate float64
 	why  string
@@ -41,7 +41,7 @@ func (e *errNoRate) Error() string {
 		"--max-throttled)", e.rate, e.why)
 }
 
-// run finds the rate, holds it and returns the result of holding it.
+// run finds the rate, holds it, and returns the result of holding it.
 //
 //  1. Double the rate until a step breaks a limit.
 //  2. Try rates in between. The throughput of a throttled step is a hint of the table's capacity.
@@ -52,7 +52,7 @@ func (e *errNoRate) Error() string {
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
 	least := max(s.least, 1)
-	rate, again := max(s.limits.Start, least), false // again: high is being retried
+	rate, again := max(s.limits.Start, least), false // again means that high is being retried
 	for len(s.steps) < mostSteps && ctx.Err() == nil {
 		res, err := s.try(ctx, rate)
 		if err != nil {
@@ -78,7 +78,7 @@ func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	return s.end(ctx, low)
 }
 
-// passed is the rate of a step within the limits, else 0.
+// passed returns the rate of a step within the limits, otherwise 0.
 func passed(s result.Step) float64 {
 	if s.Passed {
 		return s.Rate
@@ -95,7 +95,7 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 	return s.settle(ctx, low)
 }
 
-// settle holds a rate, and lower ones while it breaks a limit, in growing steps, since each takes the full duration.
+// settle holds a rate, then lower ones until one is within the limits, in growing steps: holding takes long.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
 	held, why := rate, ""
 	for i := range mostHolds {
@@ -115,7 +115,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		lower := rate * (1 - precision*float64(int(1)<<min(i, 4)))
 		hint := hintOf(res)
 		if hint == 0 && step.Achieved < leastServed*rate {
-			hint = margin * step.Achieved // it fell behind, throttled or not
+			hint = margin * step.Achieved // it fell behind, with or without throttling
 		}
 		if hint > 0 {
 			lower = min(lower, max(hint, rate/2))
@@ -126,7 +126,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		"allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
 }
 
-// hintOf estimates the table's capacity from its throughput while it throttled; 0 if it did not throttle.
+// hintOf estimates the table's capacity from its throughput while it throttles; 0 if it does not throttle.
 func hintOf(r *result.Result) float64 {
 	if r.Totals.Throttled == 0 {
 		return 0
@@ -134,7 +134,7 @@ func hintOf(r *result.Result) float64 {
 	return margin * r.PerSecond.Rows
 }
 
-// between is the next rate to try.
+// between returns the next rate to try.
 func between(low, high, hint float64) float64 {
 	switch {
 	case math.IsInf(high, 1):
@@ -147,7 +147,7 @@ func between(low, high, hint float64) float64 {
 	return math.Sqrt(low * high)
 }
 
-// judge records a step.
+// judge records a step and whether it is within the limits.
 func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	step := result.Step{Rate: rate, Achieved: r.PerSecond.Rows, P99: r.Latency.P(.99),
 		Throttled: r.Totals.ThrottledShare(), Seconds: r.Seconds}

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Typical settings: requests of the maximum size, and enough workers for a fast load.
+// Typical settings: requests of the largest size, and enough workers for a fast load.
 const (
 	batchRows       = 200
 	baselineWorkers = 32
@@ -30,15 +30,15 @@ const (
 func baselineCommand() *cli.Command {
 	return &cli.Command{
 		Name:   baseline,
-		Usage:  "load a file with the SDK, as a program that is written by hand does",
+		Usage:  "load a file with the SDK, like a hand-written program",
 		Hidden: true,
 		Description: "The environment is that of client's --baseline-cmd; BENCH_KEYS names the columns of the primary key, " +
-			"comma-separated, where it is not the first one, and BENCH_SECONDS is when to stop.",
+			"comma-separated, if it is not the first one, and BENCH_SECONDS says when to stop.",
 		Action: loadBaseline,
 	}
 }
 
-// handWritten is the baseline load. It relies on the SDK's retries; a row on which the SDK gives up is lost.
+// handWritten is the baseline load. It relies on the SDK's retries, so a row on which the SDK gives up is lost.
 type handWritten struct {
 	sdk     *tablestore.TableStoreClient
 	columns []string // NAME:TYPE, in the order of the file
@@ -96,7 +96,7 @@ func (h *handWritten) load(ctx context.Context) error {
 	group.Go(func() error {
 		err := h.read(ctx, batches)
 		if err == nil {
-			close(batches) // complete; a stopped load leaves it open
+			close(batches) // all rows are read; a stopped load leaves it open
 		}
 		return err
 	})
@@ -126,12 +126,12 @@ func (h *handWritten) read(ctx context.Context, batches chan<- []*tablestore.Put
 	}
 	defer file.Close()
 	r := csv.NewReader(file)
-	r.ReuseRecord = true // the fields are copies
+	r.ReuseRecord = true // fields are copied
 	var batch []*tablestore.PutRowChange
 	for record := 0; ; record++ {
 		fields, err := r.Read()
 		ended := errors.Is(err, io.EOF)
-		if err == nil && record > 0 { // after the header
+		if err == nil && record > 0 { // skip the header
 			var change *tablestore.PutRowChange
 			change, err = h.change(fields)
 			batch = append(batch, change)

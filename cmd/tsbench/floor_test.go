@@ -17,10 +17,10 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// BenchmarkFloor measures any client's minimum for a row: encoding/csv, PlainBuffer and the MD5 of requests; decoding
-// an answered row. With -cpu 2 two processors do it concurrently, like a load.
+// BenchmarkFloor measures the least work of any client for a row: encoding/csv, PlainBuffer and the MD5 of requests,
+// and decoding a row of an answer. With -cpu 2, two processors do it concurrently, like a load.
 func BenchmarkFloor(b *testing.B) {
-	const rows = 20_000 // enough to leave the caches
+	const rows = 20_000 // more than fit in the caches
 	for _, shape := range bench.Shapes() {
 		var text bytes.Buffer
 		conformance.Must(b, shape.WriteCSV(b.Context(), &text, rows, seed))
@@ -50,7 +50,7 @@ func BenchmarkFloor(b *testing.B) {
 			refs = append(refs, table.Ref{Block: block, Index: int32(i)})
 		}
 		request = writer.AppendRequest(nil, "t", table.Put, table.Ignore, refs)
-		page := bytes.Clone(refs[0].Body()[:4]) // the header stands once before all rows
+		page := bytes.Clone(refs[0].Body()[:4]) // one header precedes all rows
 		for _, row := range refs {
 			page = append(page, row.Body()[4:]...)
 		}

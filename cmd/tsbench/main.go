@@ -19,14 +19,14 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The ways to load: tsimport, a program written by hand with the SDK, and the command of --baseline-cmd.
+// The ways of loading: tsimport, a hand-written program with the SDK, and the command of --baseline-cmd.
 const (
 	tool     = "tsimport"
 	baseline = "baseline"
 	external = "external"
 )
 
-// usedEnv names the file to which tsimport writes its allocations, because stdout belongs to the command.
+// usedEnv is the variable that names the file to which tsimport writes its usage, because stdout is the command's.
 const usedEnv = "TSIMPORT_BENCH_USED"
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 				err = os.WriteFile(name, text, 0o600)
 			}
 			if err != nil {
-				fmt.Fprintf(os.Stderr, "tsbench: write what was used: %v\n", err)
+				fmt.Fprintf(os.Stderr, "tsbench: write the usage: %v\n", err)
 			}
 		}
 		os.Exit(code)
@@ -52,13 +52,13 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &cli.App{
 		Name: "tsbench", Usage: "measure tsimport", Writer: stdout, ErrWriter: stderr,
-		DisableSliceFlagSeparator: true, // a flag for a load may hold a comma
+		DisableSliceFlagSeparator: true, // a load's flag may contain a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Commands:                  []*cli.Command{clientCommand(), spreadCommand(), nullServerCommand(), baselineCommand()},
 	}
 	for _, c := range app.Commands {
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &plan.UsageError{Message: err.Error()} }
-		c.HideHelpCommand = true // else a file called help would run it
+		c.HideHelpCommand = true // otherwise a file named help would run it
 	}
 	err := app.RunContext(ctx, args)
 	switch {
@@ -102,7 +102,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return err
 }
 
-// show prints a result, as JSON or by text.
+// show prints a result as JSON, or by calling text.
 func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	if c.Bool("json") {
 		out := json.NewEncoder(c.App.Writer)
@@ -117,7 +117,7 @@ func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	return nil
 }
 
-// usage is a process's allocations and its own peak memory; the system's figure of the peak includes the parent's.
+// usage is a process's allocations and its own peak memory. The system's peak includes the parent's.
 type usage struct {
 	Allocations    uint64 `json:"allocations"`
 	AllocatedBytes uint64 `json:"allocated_bytes"`

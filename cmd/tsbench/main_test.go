@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ends runs a command in an empty folder, which stays empty, and checks its exit code and a failure's last line.
+// ends runs a command in an empty folder, which must stay empty, and checks its exit code and a failure's last line.
 func ends(t *testing.T, code int, says string, args ...string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -53,7 +53,7 @@ func TestInvalidMeasurementsAreRefused(t *testing.T) {
 	ends(t, 1, "0 rows arrived", append(external, "true")...)
 }
 
-func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
+func TestInterruptedMeasurementStopsProcesses(t *testing.T) {
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "spread", "--rows", "50000", "--partitions", "2", "--only", "tsimport")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
@@ -65,7 +65,7 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	said := bufio.NewScanner(stderr)
 	for said.Scan() && said.Text() != "tsbench: tsimport: loading" {
 	}
-	for { // until the loader has its run: the engine serves
+	for { // until the loader has its run folder, so the engine is running
 		if found, err := filepath.Glob(filepath.Join(temp, "tsbench-*", "run-tsimport", "*")); err != nil || len(found) > 0 {
 			break
 		}
@@ -73,7 +73,7 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	}
 	stores, err := filepath.Glob(filepath.Join(temp, "tsbench-*", "store-tsimport"))
 	conformance.MustTrue(t, err == nil && len(stores) == 1, "stores: %q, %v", stores, err)
-	kept := filepath.Join(t.TempDir(), "store") // the engine knows it by the files that it has open
+	kept := filepath.Join(t.TempDir(), "store") // found in the engine's open files
 	conformance.Must(t, os.Rename(stores[0], kept))
 	conformance.Must(t, cmd.Process.Signal(os.Interrupt))
 	last := ""
@@ -85,7 +85,7 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	}
 	left, err := os.ReadDir(temp)
 	conformance.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
-	// A running engine would hold its store.
+	// A running engine would lock its store.
 	out, err := exec.Command(os.Args[0], "tsimport", "table", "list", "--store", kept).CombinedOutput()
 	conformance.True(t, err == nil, "%v: %s", err, out)
 }

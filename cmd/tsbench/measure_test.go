@@ -23,19 +23,19 @@ func measured[T any](t *testing.T, args ...string) *T {
 	return report
 }
 
-// TestTheBenchMeasuresLoadsAndComparesWithTheFile checks results that do not depend on the machine's speed: with a
-// plain table, a limited one, slow partitions, and partitions that split.
-func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
+// TestBenchMeasuresAndVerifiesLoads checks results that do not depend on the machine's speed, for a plain
+// table, a limited one, slow partitions, and partitions that split.
+func TestBenchMeasuresAndVerifiesLoads(t *testing.T) {
 	for i, tt := range []struct {
 		args       string
 		rows       int64
-		partitions int // that have rows
+		partitions int // with rows
 		scenarios  []string
-		ideal      float64 // seconds at least
+		ideal      float64 // minimum seconds
 	}{
 		{"--rows 20000 --partitions 4 --partition-wcu 2000 --only tsimport-none,baseline", 20000, 4,
 			[]string{baseline, tsimportNone}, 2.4},
-		// Four partitions of 1,000 rows a second would take 1.5 s.
+		// Without the limit, four partitions of 1,000 rows per second would take 1.5 s.
 		{"--rows 6000 --partitions 4 --limiter queue --limit-table 3000 --only tsimport", 6000, 4, []string{tool}, 2},
 		{"--pk DeviceID:integer --pk OrderNumber:integer --pk CardID:integer --order arrival --rows 3000 --partitions 3 " +
 			"--slow 1:0.5 --only tsimport", 3000, 3, []string{tool}, 1.9},
@@ -111,25 +111,25 @@ func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 		"--only", "external", "--baseline-cmd", again).Loads["external"].RowsAgain, 1000, "rows that are sent again")
 	l := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "50000", "--shape", "3", "--only", "tsimport",
 		"--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
-	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few of its own
+	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few more
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)
 	}
 }
 
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
-// Allocations besides requests: one per row is too many. The difference of two sizes cancels what rows do not cost.
+// Limits of allocations besides those of requests. The difference between two sizes cancels fixed costs.
 const (
-	requestAllocs     = 105  // most of them headers of request and answer
-	requestAllocBytes = 8000 // of a body, whose size depends on the rows, a part that does not
-	mostAllocs        = 0.5  // a row; usually 0 to 0.2
-	// a row of 12 columns; usually 900 to 1,000: what is read (150), its block (560), a part of that again for what grows
+	requestAllocs     = 105  // mostly headers of request and answer
+	requestAllocBytes = 8000 // the part of a body that does not depend on rows
+	mostAllocs        = 0.5  // per row; usually 0 to 0.2
+	// per row of 12 columns; usually 900 to 1,000: the input (150), its block (560), and part of that again for growth
 	mostAllocBytes = 1250
 )
 
-func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
+func TestLoadAllocatesAlmostNothingPerRow(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--partitions", "8", "--tls"}} {
-		if flags != nil && !*every { // make memory
+		if flags != nil && !*every { // see make memory
 			continue
 		}
 		load := func(rows int) (allocs, bytes float64) {
@@ -141,7 +141,7 @@ func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 		}
 		const few, many = 20_000, 100_000
 		var allocs, bytes float64
-		for range 3 { // what else the process allocates now and then only adds to the figures
+		for range 3 { // other occasional allocations only add to the figures, so the least counts
 			allocs1, bytes1 := load(few)
 			allocs2, bytes2 := load(many)
 			allocs, bytes = (allocs2-allocs1)/(many-few), (bytes2-bytes1)/(many-few)
@@ -155,10 +155,10 @@ func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 	}
 }
 
-// TestReadingAllocatesNothingForARow counts allocations per row; those of a page, a split or a request are shared.
-func TestReadingAllocatesNothingForARow(t *testing.T) {
+// TestReadingAllocatesNothingPerRow counts allocations per row. Many rows share those of a page, split or request.
+func TestReadingAllocatesNothingPerRow(t *testing.T) {
 	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
-		if what != "verify" && what != "check" && what != "export" && !*every { // the others: make memory
+		if what != "verify" && what != "check" && what != "export" && !*every { // see make memory for the others
 			continue
 		}
 		allocations := func(rows int) float64 {
@@ -168,7 +168,7 @@ func TestReadingAllocatesNothingForARow(t *testing.T) {
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests)
 		}
 		few, many := 4_000, 20_000
-		if what == "copy" { // whose buffers still grow
+		if what == "copy" { // its buffers still grow
 			few, many = 20_000, 100_000
 		}
 		allocs := (allocations(many) - allocations(few)) / float64(many-few)

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/bench/null"
 )
 
-// seed is the seed of all inputs and of the rows in tables.
+// seed is the seed of all inputs and of rows in tables.
 const seed = 1
 
 // counts are the counters of a null server.
@@ -26,18 +26,18 @@ type counts struct {
 func nullServerCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "null-server",
-		Usage: "a Tablestore that answers success and keeps nothing",
-		Description: "Prints url=… when it is ready; any instance will do, and every\n" +
-			"table is there, with the integer key id. It signs its answers with the access\n" +
+		Usage: "run a Tablestore that acknowledges writes and stores nothing",
+		Description: "Prints url=… when it is ready. It accepts any instance, and every\n" +
+			"table exists, with the integer key id. It signs its answers with the access\n" +
 			"key in TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET; clients need the same one. For each line on\n" +
-			"its standard input it prints what it has counted, as JSON; at the end of its input it ends.",
+			"its standard input it prints its counters as JSON. It stops at the end of its input.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:0"},
-			&cli.DurationFlag{Name: "latency", Usage: "of a request that writes rows"},
-			&cli.IntFlag{Name: "partitions", Usage: "of every table", Value: 1},
-			&cli.StringFlag{Name: "shape", Usage: "of the rows that every table has to read", Value: "12"},
-			&cli.Uint64Flag{Name: "rows", Usage: "that every table has; 0 is none, to be read by nobody"},
-			&cli.StringFlag{Name: "tls-ca", Usage: "speak TLS and write the certificate, which clients must trust, to `FILE`"},
+			&cli.DurationFlag{Name: "latency", Usage: "delay of answers to requests that write rows"},
+			&cli.IntFlag{Name: "partitions", Usage: "partitions of every table", Value: 1},
+			&cli.StringFlag{Name: "shape", Usage: "shape of the rows in every table", Value: "12"},
+			&cli.Uint64Flag{Name: "rows", Usage: "number of rows in every table; 0 for none, if they are not read"},
+			&cli.StringFlag{Name: "tls-ca", Usage: "use TLS, and write the certificate, which clients must trust, to `FILE`"},
 		},
 		Action: nullServer,
 	}
@@ -85,7 +85,7 @@ func nullServer(c *cli.Context) error {
 	return c.Context.Err()
 }
 
-// counts requests the counters of a null server: it answers each line with one.
+// counts requests the counters of a null server by writing a line.
 func (s *server) counts() (c counts, err error) {
 	var line []byte
 	if _, err = fmt.Fprintln(s.ask); err == nil {

@@ -22,7 +22,7 @@ func self() string {
 	return name
 }
 
-// command returns a process that ctx kills. Its environment has these variables and no other Tablestore settings.
+// command returns a process that ends with ctx. Its environment has these variables and no other Tablestore settings.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
@@ -46,7 +46,7 @@ type server struct {
 	stderr  bytes.Buffer
 }
 
-// serve starts a server with these arguments and waits for the line NAME=VALUE … that says it is ready.
+// serve starts a server with these arguments, and waits for the line NAME=VALUE … that says that it is ready.
 func serve(ctx context.Context, env []string, args ...string) (s *server, err error) {
 	s = &server{says: map[string]string{}, cmd: command(ctx, env, self(), args...)}
 	s.cmd.Stderr = &s.stderr
@@ -66,7 +66,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		name, value, _ := strings.Cut(f, "=")
 		s.says[name] = value
 	}
-	if err != nil { // it ends and says why
+	if err != nil { // it exits and says why
 		_ = s.cmd.Wait()
 	}
 	if err != nil || s.says["url"] == "" {
@@ -83,13 +83,13 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 	return s, nil
 }
 
-// close kills the server and discards its data. A second call does nothing.
+// close kills the server and discards its data. It may be called twice.
 func (s *server) close() {
 	_ = s.cmd.Process.Kill() // it may have ended with ctx
 	_ = s.cmd.Wait()
 }
 
-// ran is the output and the usage of a process.
+// ran holds the output and the usage of a process.
 type ran struct {
 	stdout     []byte
 	cpuSeconds float64
@@ -97,7 +97,7 @@ type ran struct {
 	peakRSS    int64
 }
 
-// finish runs a command to its end.
+// finish runs a command until it ends.
 func finish(cmd *exec.Cmd) (r ran, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// peakRSS is the peak memory of a finished process.
+// peakRSS returns the peak memory of a finished process.
 func peakRSS(p *os.ProcessState) int64 {
 	u, ok := p.SysUsage().(*syscall.Rusage)
 	if !ok {

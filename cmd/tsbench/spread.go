@@ -25,16 +25,16 @@ import (
 // tsimportNone is tsimport with --order none.
 const tsimportNone = "tsimport-none"
 
-// tableName is the table of every load. Each load has its own engine, so none profits from another.
+// tableName is the table of every load. Each load has its own engine, so none benefits from another.
 const tableName = "spread"
 
-// cardKey is the key of the student cards; cardColumns are their columns.
+// cardKey is the primary key of the student cards, cardColumns their columns.
 var (
 	cardKey     = []string{"CardID:integer", "SellerID:string", "DeviceID:integer", "OrderNumber:integer"}
 	cardColumns = append(slices.Clone(cardKey), "Amount:double", "OrderTime:string", "Item:string")
 )
 
-// simulation lists flags of tsimport serve, which validates them.
+// simulation lists flags that are passed to tsimport serve, which checks them.
 var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency",
 	"slow", "splits"}
 
@@ -43,11 +43,11 @@ func spreadCommand() *cli.Command {
 		Name:  "spread",
 		Usage: "measure how evenly loads use the partitions of a table with limited capacity",
 		Description: "Loads the student-card dataset into a table of simulated partitions in several ways, each on a fresh " +
-			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
-			"  baseline       the official SDK, 200 rows a request in file order, 32 workers, the SDK's retries\n" +
+			"engine in a separate process, and shows how much of the partitions' capacity each has used:\n" +
+			"  baseline       the official SDK, 200 rows per request in file order, 32 workers, the SDK's retries\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
-			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.",
+			"After a load by tsimport it compares every row of the table with the file. Exit code 1 means that they differ.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
 			&cli.StringFlag{Name: "order", Usage: "sorted (CardID), arrival or random", Value: string(bench.Sorted)},
@@ -59,15 +59,15 @@ func spreadCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "load-flag",
 				Usage: "`FLAG` for tsimport load, as in --load-flag=--memory=128MiB; repeatable"},
 			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
-			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
-			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of " +
-				"them each EVERY until there are MAX, 32"},
+			&cli.IntFlag{Name: "partitions", Usage: "partitions of the table, with equal numbers of rows", Value: 32},
+			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: start with one partition, and halve all of " +
+				"them every EVERY until there are MAX (default: 32)"},
 			// These are passed to tsimport serve.
-			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: "1000"},
-			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits"},
+			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` per second of each partition", Value: "1000"},
+			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of the limiter of capacity"},
 			&cli.Float64Flag{Name: "limit-instance",
-				Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
-			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the table, beside its partitions'"},
+				Usage: "write capacity `UNITS` per second of the instance, which refuses more with 429 OTSFlowControl"},
+			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` per second of the whole table"},
 			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`"},
 			&cli.StringFlag{Name: "latency", Usage: "of a request", Value: "5ms"},
 			&cli.StringFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity"},
@@ -78,17 +78,17 @@ func spreadCommand() *cli.Command {
 	}
 }
 
-// scenario is one way to load and its result. Counts and times come from the engine.
+// scenario is one way of loading, with its result. Counts and times are the engine's.
 type scenario struct {
 	Name           string  `json:"name"`
 	Error          string  `json:"error,omitempty"` // why the load ended early, or how the table differs
 	Seconds        float64 `json:"seconds"`         // from the start of the loader to its end
 	Stopped        bool    `json:"stopped"`         // by --baseline-seconds, before all rows were written
 	Makespan       float64 `json:"makespan_seconds"`
-	Ideal          float64 `json:"ideal_seconds,omitempty"` // for the slowest partition, and for the limits
+	Ideal          float64 `json:"ideal_seconds,omitempty"` // minimum for the slowest partition and the limits
 	CapacityShare  float64 `json:"capacity_share"`
 	ThrottledShare float64 `json:"throttled_share"` // share of the rows sent
-	BatchFill      float64 `json:"batch_fill"`      // rows in a request, of 200
+	BatchFill      float64 `json:"batch_fill"`      // rows per request, divided by 200
 	Rows           int64   `json:"rows"`
 	Lost           int64   `json:"lost"` // rows missing in the table, or given up by the SDK
 	Requests       int64   `json:"requests"`
@@ -97,11 +97,11 @@ type scenario struct {
 	Partitions []partition `json:"partitions"`
 }
 
-// partition is the engine's report of one. Times are Unix milliseconds, in a scenario since the loader's start.
+// partition is the engine's report on a partition. Times are Unix milliseconds; in a scenario, since the load's start.
 type partition struct {
 	rowCounts
-	Start    json.RawMessage `json:"start"`    // null is below all keys
-	Capacity float64         `json:"capacity"` // units a second
+	Start    json.RawMessage `json:"start"`    // null means below all keys
+	Capacity float64         `json:"capacity"` // units per second
 	SinceMS  float64         `json:"since_ms"`
 	EndedMS  *float64        `json:"ended_ms,omitempty"`
 	FirstMS  *float64        `json:"first_ms,omitempty"` // time of the first accepted row
@@ -169,7 +169,7 @@ func measureSpread(c *cli.Context, dir string) error {
 	return err
 }
 
-// sample writes the values that cut the table, taken from the first key column.
+// sample writes values of the first key column by which the table is divided.
 func (s *spreading) sample() error {
 	first, _, _ := strings.Cut(s.keys[0], ":")
 	in, err := os.Open(s.file)
@@ -199,10 +199,10 @@ func (s *spreading) sample() error {
 	}))
 }
 
-// scenario runs one way to load on its own engine.
+// scenario runs one way of loading on its own engine.
 func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
 	store := filepath.Join(s.dir, "store-"+name)
-	defer os.RemoveAll(store) // the disk holds only one store
+	defer os.RemoveAll(store) // so that the disk holds only one store
 	args := []string{tool, "serve", "--store", store, "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}
 	if !s.c.IsSet("splits") {
 		args = append(args, "--partitions", fmt.Sprint(s.c.Int("partitions")), "--sample-file", s.file+".keys")
@@ -221,7 +221,7 @@ func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error
 	if _, err := finish(command(ctx, e.env, self(), create...)); err != nil {
 		return nil, err
 	}
-	found, start := &scenario{Name: name}, time.Now() // token buckets fill from the creation of the table on
+	found, start := &scenario{Name: name}, time.Now() // token buckets fill from the table's creation on
 	if err := s.load(ctx, e, found); err != nil {
 		return nil, err
 	}
@@ -295,13 +295,13 @@ type tableStats struct {
 	Partitions []partition `json:"partitions"`
 }
 
-// stats requests the engine's counters, including requests that its limit refused before they reached a table.
+// stats requests the engine's counters, including those of requests refused by the instance's limit.
 func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.says["url"]+"/_engine/stats", nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy: it is on this machine
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy, as it is on this machine
 	if err != nil {
 		return nil, fmt.Errorf("request the counts of the engine: %w", err)
 	}
@@ -323,7 +323,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	return t, nil
 }
 
-// measure computes the derived figures of a loader that started at a time in Unix milliseconds.
+// measure computes derived figures of a load that started at start, in Unix milliseconds.
 func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
 	ceiling := s.c.Float64("limit-table")
 	if instance := s.c.Float64("limit-instance"); instance > 0 && (ceiling == 0 || instance < ceiling) {
@@ -355,8 +355,8 @@ func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
 	found.Partitions = stats.Partitions
 }
 
-// shareOf is the share used of the capacity offered until the end, in milliseconds. The capacity of partitions is
-// summed up while they serve, with or without rows, and capped by that of the whole table, if there is one.
+// shareOf returns the used share of the capacity that the table offered until end, in milliseconds. The capacity of
+// partitions counts while they serve, with or without rows, and is capped by that of the table, if there is one.
 func shareOf(stats *tableStats, ceiling, end float64) float64 {
 	capacity := 0.0
 	for _, p := range stats.Partitions {
@@ -372,7 +372,7 @@ func shareOf(stats *tableStats, ceiling, end float64) float64 {
 	return ratio(float64(stats.Units), capacity)
 }
 
-// idealOf is the time in seconds that a perfect loader would take.
+// idealOf returns the seconds that a perfect loader would take.
 func idealOf(stats *tableStats, ceiling float64) (seconds float64) {
 	for _, p := range stats.Partitions {
 		seconds = max(seconds, ratio(float64(p.Units), p.Capacity))

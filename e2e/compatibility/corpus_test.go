@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// left is what a process of an earlier version has left in a folder of testdata, for the current version to judge.
+// left describes files that a process of an earlier version left in a folder of testdata, and how they are used now.
 type left struct {
 	name        string
 	make, judge func(p *place)
@@ -34,7 +34,7 @@ type left struct {
 
 const runFolder = "tsimport-runs/*Z-*"
 
-// twice are the two checkpoints that a run keeps: once the older one exists, a second has passed, and a hundred rows.
+// twice is the older of the two checkpoints that a run keeps. Once it exists, a second and a hundred rows have passed.
 const twice = runFolder + "/checkpoint.prev"
 
 var corpus = []left{
@@ -86,7 +86,7 @@ var corpus = []left{
 		runs := list(p)
 		p.run(0, "runs", "prune", "--keep", "1")
 		if after := list(p); len(runs) != 2 || !slices.Equal(after, runs[:1]) {
-			p.Errorf("pruning has left %+v of %+v, want the newest", after, runs)
+			p.Errorf("pruning left %+v of %+v, want the newest", after, runs)
 		}
 	}},
 
@@ -119,7 +119,7 @@ var corpus = []left{
 		p.serve()
 		out, _ := p.run(0, "files", "--table", "orders", "--state", "bad")
 		holds(p, out, "1 night", "other.csv: its columns are not those of drop/monday.csv")
-		p.run(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new") // alone it loads
+		p.run(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new") // loads only this file
 		p.write("drop/other.csv", header+orders(31, 40))
 		p.run(0, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")
 		p.same("orders", orders(1, 40))
@@ -258,13 +258,13 @@ loads:
 		p.run(0, "age", "--policy", "policy.yaml", "--table", "orders_{month}", "--apply", "--drop-expired")
 		out, _ := p.run(0, "table", "list")
 		conformance.True(p, !strings.Contains(out, "orders_202001"), "the archived table is still there: %s", out)
-		p.one("old/*.manifest.json") // it was found equal to its archive, and not archived again
+		p.one("old/*.manifest.json") // it equals its archive, so it is not archived again
 	}},
 
 	{"a store", (*place).everyType, func(p *place) { p.sameTypes("types") }},
 }
 
-// later is what later versions have left: archives of version 2.
+// later describes files that later versions left: archives of version 2.
 func later() (more []left) {
 	for _, name := range []string{"an archive", "an archive that was killed", "an archive of age"} {
 		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
@@ -274,7 +274,7 @@ func later() (more []left) {
 	return more
 }
 
-// resumed resumes the only run, which must report that and leave the table orders.
+// resumed returns a check that resumes the only run, which must print says and leave the table orders as wanted.
 func resumed(says, want string) func(p *place) {
 	return func(p *place) {
 		_, said := p.run(0, "resume")
@@ -283,7 +283,7 @@ func resumed(says, want string) func(p *place) {
 	}
 }
 
-// everyType loads a row of each type, and a second version of some of its cells.
+// everyType loads a row with all types, and a second version of some of its cells.
 func (p *place) everyType() {
 	p.write("types.jsonl", types)
 	p.made(0, strings.Fields("load types.jsonl --table types --pk s --pk i --type b=binary --max-versions 3")...)
@@ -300,11 +300,11 @@ func (p *place) sameTypes(table string) {
 	conformance.True(p, out == types, "table %s holds\n%s, want\n%s", table, out, types)
 }
 
-// tuesday adds a file to a folder whose Monday file is known, and runs the same command again.
+// tuesday adds files to a folder whose Monday file is known, and runs the same command again.
 func tuesday(load ...string) func(p *place) {
 	return func(p *place) {
 		p.serve()
-		p.write("drop/again.csv", header+orders(1, 20)) // Monday's content, which its hash says
+		p.write("drop/again.csv", header+orders(1, 20)) // Monday's content, as its hash shows
 		p.write("drop/tuesday.csv", header+orders(21, 40))
 		_, said := p.run(0, append([]string{"load"}, load...)...)
 		holds(p, said, "20 read, 20 written")
@@ -350,7 +350,7 @@ func TestFilesOfEarlierVersionsAreUsable(t *testing.T) {
 	for _, l := range slices.Concat(corpus, later()) {
 		t.Run(l.name, func(t *testing.T) {
 			kept := conformance.Try(filepath.Abs(filepath.Join("testdata", strings.ReplaceAll(l.name, " ", "-")))).Must(t)
-			if _, err := os.Stat(kept); *update && os.IsNotExist(err) { // what is there stands for the version that has made it
+			if _, err := os.Stat(kept); *update && os.IsNotExist(err) { // existing files stand for the version that made them
 				must(t, os.RemoveAll(placeThere))
 				p := newPlace(t, placeThere)
 				l.make(p)
@@ -367,10 +367,10 @@ func TestFilesOfEarlierVersionsAreUsable(t *testing.T) {
 
 var update = flag.Bool("update", false, "write what testdata does not have")
 
-// asProgram is the variable that makes a test process run the program.
+// asProgram is the environment variable that makes a test process run the program.
 const asProgram = "TSIMPORT_TEST_PROGRAM"
 
-// service answers the endpoint, through this process's proxy under a fixed name, which job directories and runs keep.
+// service answers requests to the endpoint. A proxy gives it a fixed name, which job directories and runs store.
 var service atomic.Pointer[http.Handler]
 
 const endpoint = "http://tablestore.example"
@@ -388,7 +388,7 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name)
 		}
 	}
-	os.Setenv("HTTP_PROXY", proxy.URL) // before the first request: it is looked at once
+	os.Setenv("HTTP_PROXY", proxy.URL) // before the first request: net/http reads it once
 	os.Setenv("TABLESTORE_ACCESS_KEY_ID", server.DefaultAccessKeyID)
 	os.Setenv("TABLESTORE_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret)
 	code := m.Run()
@@ -396,7 +396,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// written is the time of all files: runs identify their inputs by it, and Git does not keep it.
+// written is the time of all files, by which runs identify inputs; Git does not keep it.
 var written = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // place is a working folder with the files of an earlier process.
@@ -419,7 +419,7 @@ func newPlace(t *testing.T, dir string) *place {
 	must(t, os.Mkdir(dir, 0o700))
 	p.dir = conformance.Try(filepath.EvalSymlinks(dir)).Must(t)
 	t.Chdir(p.dir)
-	t.Setenv("HOME", t.TempDir()) // where locks are
+	t.Setenv("HOME", t.TempDir()) // with locks
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	return p
 }
@@ -457,7 +457,7 @@ func (p *place) made(code int, args ...string) {
 	}
 }
 
-// run runs a command in this process, which must end with the code.
+// run runs a command in this process, which must end with this exit code.
 func (p *place) run(code int, args ...string) (stdout, stderr string) {
 	p.Helper()
 	p.Chdir(p.dir)
@@ -468,7 +468,7 @@ func (p *place) run(code int, args ...string) (stdout, stderr string) {
 	return out.String(), errOut.String()
 }
 
-// killed runs a command in a new process, with a ceiling that its run does not know, and kills it when a file exists.
+// killed runs a command in a new process, with a rate limit that the run does not store, and kills it when file exists.
 func (p *place) killed(file string, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -483,7 +483,7 @@ func (p *place) killed(file string, args ...string) {
 		there = len(found) > 0
 		select {
 		case <-ended:
-			p.Fatalf("tsimport %s ended before %s was there: %s", strings.Join(args, " "), file, said.Bytes())
+			p.Fatalf("tsimport %s ended before %s existed: %s", strings.Join(args, " "), file, said.Bytes())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -533,7 +533,7 @@ func (p *place) one(pattern string) string {
 	return found[0]
 }
 
-// placeThere is the folder in which testdata is made, and machineThere replaces the name of the machine in it.
+// placeThere is the folder in which testdata is created, and machineThere replaces the name of the machine.
 const (
 	placeThere   = "/tmp/tsimport-corpus"
 	machineThere = "machine.example"
@@ -547,10 +547,10 @@ func (p *place) keep(to string) {
 	copied(p, p.dir, to, strings.NewReplacer(" on "+host, " on "+machineThere, quoted(host), quoted(machineThere)))
 }
 
-// timesFile keeps the times of what a sync has found, by which its load identifies its inputs.
+// timesFile holds the times of files that a sync found, by which its load identifies inputs.
 const timesFile = "times.json"
 
-// copied copies a folder without pages for people and locks, and replaces texts in its files, except in binary ones.
+// copied copies a folder without HTML pages and locks, and replaces texts in all files but binary ones.
 func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 	t.Helper()
 	times := map[string]time.Time{}
@@ -584,7 +584,7 @@ func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 		if err != nil {
 			return err
 		}
-		if utf8.Valid(text) && !strings.Contains(rel, "/data/") && e.Name() != "manifest.json" { // whose sums are kept
+		if utf8.Valid(text) && !strings.Contains(rel, "/data/") && e.Name() != "manifest.json" { // it has sums of data
 			text = []byte(texts.Replace(string(text)))
 		}
 		if err := os.WriteFile(target, text, 0o600); err != nil {

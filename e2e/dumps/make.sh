@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the dumps in made/ with the programs of Debian: PostgreSQL, MariaDB and SQLite, from the values of values.txt. What each
-# program says that it holds is in PROGRAM.hex, read with its own functions: row, v and w in hexadecimal, a dash for no value.
-# It is run as root in a throw-away machine: it installs packages, and runs the servers in a folder of its own.
+# Makes the dumps in made/ with Debian's PostgreSQL, MariaDB and SQLite from the values in values.txt. PROGRAM.hex has
+# the contents according to each program's own functions: row, v and w in hexadecimal, a dash for null. Run it as root
+# in a disposable machine: it installs packages, and runs servers in a temporary folder.
 set -eu
 cd "$(dirname "$0")"
 for one in postgres:postgresql mariadbd:mariadb-server sqlite3:sqlite3; do
@@ -22,8 +22,8 @@ as() { user=$1; shift; (cd "$dir" && runuser -u "$user" -- env PATH="$PATH" "$@"
 values=$(grep -v '^#' values.txt)
 mkdir -p made
 
-# rows prints a statement for each row: $1 makes a text of hexadecimal digits, with @ in their place. Values with a NUL are
-# left out if $2 is given, or made by it.
+# rows prints a statement for each row. $1 is an expression that makes a text of hexadecimal digits, which replace @.
+# $2, if given, is used for values with a NUL; if it is empty, they are left out.
 rows() {
 	echo "$values" | awk -v make="$1" -v nul="${2-$1}" '
 		function value(h) {
@@ -42,7 +42,7 @@ rows() {
 		} }'
 }
 
-# SQLite: texts with a NUL cannot be shown by its shell, so they are blobs, which only the quoted list shows.
+# SQLite: its shell cannot print texts with a NUL, so they are blobs, which only the mode "quote" prints.
 rm -f "$dir/s.db"
 {
 	echo 'CREATE TABLE t (id INTEGER PRIMARY KEY, v, w);'
@@ -55,7 +55,7 @@ sqlite3 -separator ' ' "$dir/s.db" "SELECT id, $(hex v), $(hex w), typeof(v), ty
 sqlite3 -csv -header "$dir/s.db" "SELECT * $texts" >made/sqlite.csv
 sqlite3 -quote -header "$dir/s.db" 'SELECT * FROM t ORDER BY id' >made/sqlite-quote.txt
 
-# PostgreSQL: no text of it holds a NUL.
+# PostgreSQL: its texts cannot contain a NUL.
 mkdir "$dir/pg"
 chown postgres "$dir/pg"
 as postgres initdb -D "$dir/pg" -E UTF8 --locale=C.UTF-8 >/dev/null
@@ -72,7 +72,7 @@ pg -c 'COPY t TO STDOUT WITH (FORMAT csv, HEADER)' >made/postgres.csv
 pg -c "COPY t TO STDOUT WITH (DELIMITER '|', NULL 'nil')" >made/postgres-bar.txt
 as postgres pg_dump -h "$dir/pg" -a -t t | sed -n '/^COPY /,/^\\\.$/p' | sed 1d >made/postgres-dump.txt
 
-# MariaDB, which reads and writes files as MySQL does.
+# MariaDB, which reads and writes files like MySQL.
 mkdir "$dir/my" "$dir/out"
 chown mysql "$dir/my" "$dir/out"
 mariadb-install-db --no-defaults --user=mysql --datadir="$dir/my" >/dev/null 2>&1
@@ -85,7 +85,7 @@ my() { mariadb --no-defaults -S "$dir/my/sock" --default-character-set=utf8mb4 "
 	rows "X'@'"
 } | my
 my -N -B d -e "SELECT CONCAT_WS(' ', id, CASE LENGTH(v) WHEN 0 THEN '\\'\\'' ELSE IFNULL(HEX(v), '-') END, CASE LENGTH(w) WHEN 0 THEN '\\'\\'' ELSE IFNULL(HEX(w), '-') END) FROM t ORDER BY id" >made/mysql.hex
-# The client writes no value and the text NULL alike, so that text is left out.
+# The client writes null and the text NULL alike, so that text is left out.
 my --batch d -e "SELECT * FROM t WHERE NOT (v <=> BINARY 'NULL' OR w <=> BINARY 'NULL') ORDER BY id" >made/mysql-batch.txt
 my --batch -N d -e "SELECT * FROM t WHERE NOT (v <=> BINARY 'NULL' OR w <=> BINARY 'NULL') ORDER BY id" >made/mysql-batch-names.txt
 mariadb-dump --no-defaults -S "$dir/my/sock" --default-character-set=utf8mb4 --tab="$dir/out" d t

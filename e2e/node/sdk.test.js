@@ -1,6 +1,6 @@
 'use strict';
-// The official SDK for Node against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID
-// and TABLESTORE_ACCESS_KEY_SECRET name. Every test makes a table of its own.
+// Runs the official SDK for Node against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID
+// and TABLESTORE_ACCESS_KEY_SECRET name. Every test creates its own table.
 
 const { test } = require('node:test');
 const assert = require('node:assert/strict');
@@ -42,7 +42,7 @@ async function createTable(primaryKey, more = {}) {
 const stringAndInteger = [{ name: 'id', type: 'STRING' }, { name: 'n', type: 'INTEGER' }];
 const key = (id, n) => [{ id }, { n: long(n) }];
 
-// plain makes a value comparable: 64-bit integers become BigInt.
+// plain converts a value for comparison: 64-bit integers become BigInt.
 function plain(value) {
   if (value !== null && typeof value === 'object' && typeof value.toBuffer === 'function') return BigInt(value.toString());
   return value;
@@ -66,7 +66,7 @@ const put = (tableName, primaryKey, attributeColumns, more = {}) =>
 const update = (tableName, primaryKey, updateOfAttributeColumns, more = {}) =>
   client.updateRow({ tableName, condition: ignore(), primaryKey, updateOfAttributeColumns, ...more });
 
-// refused wants an error of the service; this SDK shows the status as the code, and the body's text in the message.
+// refused expects a service error. This SDK has the HTTP status as its code and the body's text in its message.
 const refused = (promise, status, ...texts) => assert.rejects(promise, (err) => {
   assert.equal(err.code, status, err.message);
   for (const text of texts) assert.ok(err.message.includes(text), `${JSON.stringify(err.message)} has no ${text}`);
@@ -101,7 +101,7 @@ test('a table is created, listed, described, updated and deleted', async () => {
 test('values of every type come back as they were, also 64-bit integers, binaries and Chinese', async () => {
   const t = await createTable([{ name: 'id', type: 'STRING' }, { name: 'n', type: 'INTEGER' }, { name: 'b', type: 'BINARY' }]);
   const k = [{ id: '上海 🀄' }, { n: long('-9223372036854775808') }, { b: Buffer.from([0, 255, 128]) }];
-  // Names stay in ASCII: this SDK counts a name's characters where its bytes belong.
+  // Names are in ASCII: this SDK counts a name's characters instead of its bytes.
   const answer = await put(t, k, [
     { largest: long('9223372036854775807') }, { beyond: long('9007199254740993') }, { negative: long(-1) }, { double: 3.25 },
     { small: 5e-324 }, { yes: true }, { no: false }, { text: '你好,\n"世界" é' }, { empty: '' }, { bytes: Buffer.from([1, 0, 255]) },
@@ -116,7 +116,7 @@ test('values of every type come back as they were, also 64-bit integers, binarie
   assert.equal(await get(t, [{ id: 'none' }, { n: long(0) }, { b: Buffer.alloc(0) }]), null);
 });
 
-test('a put replaces the whole row, an update only what it names, a delete everything', async () => {
+test('a put replaces the whole row, an update only the named columns, a delete removes the row', async () => {
   const t = await createTable(stringAndInteger);
   const k = key('a', 1);
   await put(t, k, [{ x: long(1) }, { y: 'old' }]);
@@ -154,7 +154,7 @@ test('increments add up and the new value is returned', async () => {
   await refused(update(t, k, [{ INCREMENT: [{ text: long(1) }] }]), 400, 'OTSParameterInvalid');
 });
 
-test('a row condition that does not hold is refused and changes nothing', async () => {
+test('a write whose row condition does not hold fails and changes nothing', async () => {
   const t = await createTable(stringAndInteger);
   const k = key('a', 1);
   const only = (expectation) => ({ condition: new Condition(expectation, null) });
@@ -321,13 +321,13 @@ test('an auto-increment column is numbered, and its keys are returned', async ()
   assert.deepEqual(await columnsOf(t, exact), { text: 'changed' });
 });
 
-test('wrong credentials are told apart', async () => {
+test('wrong credentials have different errors', async () => {
   await refused(connect({ secretAccessKey: 'wrong' }).listTable(), 403, 'OTSAuthFailed', 'Signature mismatch.');
   await refused(connect({ accessKeyId: 'nobody' }).listTable(), 403, 'OTSAuthFailed', 'The AccessKeyID does not exist.');
   await refused(connect({ instancename: 'nowhere' }).listTable(), 403, 'OTSAuthFailed', 'The instance is not found.');
 });
 
-// indexRows reads an index whole, as key and columns.
+// indexRows reads all rows of an index, as key and columns.
 async function indexRows(tableName, names) {
   const bound = (value) => names.map((name) => ({ [name]: value }));
   const page = await client.getRange({
@@ -337,7 +337,7 @@ async function indexRows(tableName, names) {
   return page.rows.map((r) => [Object.values(values(r).key), values(r).columns]);
 }
 
-test('indexes are made with their table and later, follow it, and are dropped', async () => {
+test('indexes are created with their table and later, follow it, and are dropped', async () => {
   const first = `node_${process.pid}_${Date.now()}_first`;
   const definedColumn = [
     { name: 'city', type: Tablestore.DefinedColumnType.DCT_STRING }, { name: 'age', type: Tablestore.DefinedColumnType.DCT_INTEGER },
@@ -361,7 +361,7 @@ test('indexes are made with their table and later, follow it, and are dropped', 
   await client.deleteRow({ tableName: t, condition: ignore(), primaryKey: key('b', 2) });
   assert.deepEqual(await ofFirst(), [[['Rome', 'c', 3n], [['age', 50n]]]]);
   assert.deepEqual(await indexRows(full, ['age', 'n', 'id']), [[[30n, 1n, 'a'], []], [[50n, 3n, 'c'], []]]);
-  assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written since
+  assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written afterwards
 
   await refused(put(full, [{ age: long(1) }, { n: long(1) }, { id: 'a' }], []), 400, 'OTSParameterInvalid', "Can't write index table directly.");
   const local = `${first}_local`;
@@ -370,7 +370,7 @@ test('indexes are made with their table and later, follow it, and are dropped', 
   });
   await refused(createLocal(['city', 'id']), 400, 'OTSParameterInvalid');
   await createLocal(['id', 'city']);
-  assert.deepEqual(await indexRows(local, ['id', 'city', 'n']), [[['c', 'Rome', 3n], []]]); // the row of a has lost its city
+  assert.deepEqual(await indexRows(local, ['id', 'city', 'n']), [[['c', 'Rome', 3n], []]]); // row a has no city any more
   await client.dropIndex({ mainTableName: t, indexName: first });
   await refused(client.describeTable({ tableName: first }), 404, 'OTSObjectNotExist');
   await refused(client.dropIndex({ mainTableName: t, indexName: first }), 404, 'OTSObjectNotExist', 'Requested index does not exist.');
@@ -378,7 +378,7 @@ test('indexes are made with their table and later, follow it, and are dropped', 
   await refused(client.describeTable({ tableName: full }), 404, 'OTSObjectNotExist');
 });
 
-test('a table may refuse updates, until it allows them', async () => {
+test('a table may reject updates until it allows them', async () => {
   const t = await createTable(stringAndInteger, { allowUpdate: false });
   const k = key('a', 1);
   assert.equal((await client.describeTable({ tableName: t })).tableOptions.allowUpdate, false);
@@ -389,12 +389,12 @@ test('a table may refuse updates, until it allows them', async () => {
   assert.deepEqual(await columnsOf(t, k), { x: 2n });
 });
 
-test('lists of what there is none of are empty', async () => {
+test('lists without elements are empty', async () => {
   const t = await createTable(stringAndInteger);
   assert.deepEqual((await client.listSearchIndex({ tableName: t })).indices, []);
 });
 
-test('a transaction is seen by itself until it is committed', async () => {
+test('only the transaction itself sees its writes until it is committed', async () => {
   const t = await createTable(stringAndInteger);
   const k = key('a', 1);
   const condition = ignore();
@@ -408,7 +408,7 @@ test('a transaction is seen by itself until it is committed', async () => {
     await client.updateRow({ tableName: t, condition, primaryKey: k, updateOfAttributeColumns: [{ PUT: [{ x: long(3) }] }], transactionId });
     assert.deepEqual(await columnsOf(t, k, { transactionId }), { x: 3n });
     assert.deepEqual(await columnsOf(t, k), { x: 1n });
-    // The SDK takes the empty answer to an abort for a request, in which it misses the id.
+    // The SDK parses the empty answer to an abort as a request without its id.
     if (end === 'abortTransaction') await assert.rejects(client[end]({ transactionId }), /missing required 'transactionId'/);
     else await client[end]({ transactionId });
     await refused(client[end]({ transactionId }), 404, 'OTSSessionNotExist', 'Session not exist');
@@ -416,12 +416,12 @@ test('a transaction is seen by itself until it is committed', async () => {
   }
 });
 
-test('what the engine does not have is refused by its name, with what to use instead', async () => {
+test('operations that the engine does not have are rejected by name, with an alternative', async () => {
   await refused(client.sqlQuery({ query: 'select 1' }), 400, 'OTSUnsupportedOperation', 'SQLQuery', 'GetRange');
   await refused(client.deleteSearchIndex({ tableName: 't', indexName: 'i' }), 400, 'OTSUnsupportedOperation', 'DeleteSearchIndex', 'secondary index');
 });
 
-// engine asks the engine's own API, which wants the server's key.
+// engine calls the engine's own API, which requires the server's key.
 async function engine(what, body) {
   const user = `${process.env.TABLESTORE_ACCESS_KEY_ID}:${process.env.TABLESTORE_ACCESS_KEY_SECRET}`;
   const answer = await fetch(`${process.env.TABLESTORE_ENDPOINT}/_engine/${what}`, {
@@ -431,8 +431,8 @@ async function engine(what, body) {
   return answer.json();
 }
 
-// The last test: it moves the clock of all tables, and deletes them.
-test('data expire when the clock is moved, and a reset takes everything', async () => {
+// This test is last: it moves the clock of all tables, then deletes them.
+test('data expires when the clock is moved, and a reset deletes everything', async () => {
   const t = await createTable(stringAndInteger, { timeToLive: 86400 });
   const k = key('a', 1);
   await put(t, k, [{ x: long(1) }]);

@@ -1,6 +1,6 @@
-"""The official SDK for Python against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID
+"""Runs the official SDK for Python against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID
 and TABLESTORE_ACCESS_KEY_SECRET name. It checks the signature, date and MD5 of every answer. Every test runs with both
-signatures the SDK has, and makes a table of its own."""
+of the SDK's signatures, and creates its own table."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def plain(columns):
 
 
 def engine(what, body=None):
-    """The engine's own API, which wants the server's key."""
+    """Calls the engine's own API, which requires the server's key."""
     user = "%s:%s" % (os.environ["TABLESTORE_ACCESS_KEY_ID"], os.environ["TABLESTORE_ACCESS_KEY_SECRET"])
     request = urllib.request.Request(os.environ["TABLESTORE_ENDPOINT"] + "/_engine/" + what, json.dumps(body).encode() if body else b"",
                                      {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()})
@@ -86,7 +86,7 @@ class Contract:
         self.assertIn(message, e.get_error_message())
         self.assertTrue(e.get_request_id())
 
-    def test_tables_are_made_listed_described_changed_and_deleted(self):
+    def test_tables_are_created_listed_described_changed_and_deleted(self):
         t = self.table(STRING_AND_INTEGER)
         self.assertIn(t, self.client.list_table())
         d = self.client.describe_table(t)
@@ -104,7 +104,7 @@ class Contract:
         key = [("id", "上海 🀄"), ("n", -2**63), ("b", bytearray(b"\x00\xff\x80"))]
         columns = [("bytes", bytearray(b"\x01\x00\xff")), ("double", 3.25), ("empty", ""), ("largest", 2**63 - 1), ("no", False),
                    ("text", '你好,\n"世界" é'), ("yes", True), ("zero", 0)]
-        # Names stay in ASCII: this SDK counts a name's characters where its bytes belong.
+        # Names are in ASCII: this SDK counts a name's characters instead of its bytes.
         consumed, _ = self.put(t, key, columns)
         self.assertEqual((consumed.read, consumed.write), (0, 1))
         consumed, row, _ = self.client.get_row(t, key)
@@ -172,7 +172,7 @@ class Contract:
         self.assertEqual(plain(got.get_result_by_table(other)[0].row.primary_key), [("b", b"k")])
 
     # The next four are what the SDK's own suite asserts of the service.
-    def test_a_key_that_is_not_the_tables_is_refused_by_every_operation(self):
+    def test_every_operation_rejects_keys_that_do_not_match_the_table(self):
         for schema, key, message in (
             ([("PK1", "STRING")], [("PK2", "blah")], "Validate PK name fail. Input: PK2, Meta: PK1."),
             ([("PK1", "STRING")], [("PK2", 123)], "Validate PK name fail. Input: PK2, Meta: PK1."),
@@ -193,7 +193,7 @@ class Contract:
             failed = self.client.batch_get_row(g).get_failed_rows() + answer.get_failed_of_update() + answer.get_failed_of_delete()
             self.assertEqual([(row.error_code, row.error_message) for row in failed], [("OTSInvalidPK", message)] * 3)
 
-    def test_batches_of_nothing(self):
+    def test_empty_batches(self):
         t = self.table(STRING_AND_INTEGER)
         w, g = BatchWriteRowRequest(), BatchGetRowRequest()
         self.refused(400, "OTSParameterInvalid", "No row is specified in BatchWriteRow.", self.client.batch_write_row, w)
@@ -213,7 +213,7 @@ class Contract:
             ):
                 self.refused(400, "OTSParameterInvalid", message, self.client.get_range, t, direction, start, end, None, limit, None, 1)
 
-    def test_deletions_of_columns_make_no_row(self):
+    def test_deleting_columns_creates_no_row(self):
         t, key = self.table([("PK", "INTEGER")]), [("PK", 11)]
         columns = ["Col%d" % i for i in range(128)]
         self.update(t, key, {"delete_all": columns})
@@ -282,7 +282,7 @@ class Contract:
         self.assertIsNotNone(connect(sts_token="a token", **self.options).list_table())
 
     def index_rows(self, index, names):
-        """The rows of an index as key and columns."""
+        """Returns the rows of an index as key and columns."""
         _, _, rows, _ = self.client.get_range(index, Direction.FORWARD, [(n, INF_MIN) for n in names], [(n, INF_MAX) for n in names])
         return [(tuple(c[1] for c in row.primary_key), plain(row.attribute_columns)) for row in rows]
 
@@ -326,7 +326,7 @@ class Contract:
         self.client.delete_table(t)
         self.refused(404, "OTSObjectNotExist", "", self.client.describe_table, full)
 
-    def test_a_table_may_refuse_updates(self):
+    def test_a_table_may_reject_updates(self):
         t, k = self.table(STRING_AND_INTEGER, allow_update=False), [("id", "a"), ("n", 1)]
         self.assertIs(self.client.describe_table(t).table_options.allow_update, False)
         self.put(t, k, [("x", 1)])
@@ -360,7 +360,7 @@ class Contract:
             self.assertGreater(engine("reset")["tables"], 0)
         self.assertEqual(self.client.list_table(), ())
 
-    def test_a_transaction_is_seen_by_itself_until_it_is_committed(self):
+    def test_only_the_transaction_sees_its_writes_until_it_is_committed(self):
         t, k, new = self.table(STRING_AND_INTEGER), [("id", "a"), ("n", 1)], [("id", "a"), ("n", 2)]
         everything = [("id", "a"), ("n", INF_MIN)], [("id", "a"), ("n", INF_MAX)]
 
@@ -395,7 +395,7 @@ class Contract:
             self.refused(404, "OTSSessionNotExist", "Session not exist", end, transaction)
             self.assertEqual(rows(), left)
 
-    def test_what_is_missing_is_listed_empty_or_refused_by_name(self):
+    def test_missing_features_list_nothing_or_are_rejected_by_name(self):
         t = self.table(STRING_AND_INTEGER)
         self.assertEqual(list(self.client.list_search_index(t)), [])
         refused = (400, "OTSUnsupportedOperation")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The suites of tables and rows that the SDKs for Go and Node bring with them, against `tsimport serve`. Only tests of what the engine
-# refuses by name may fail. Needs the module proxy, node and npm's registry.
+# Runs the table and row suites of the SDKs for Go and Node against `tsimport serve`. Only tests of features that the
+# engine refuses by name may fail. Needs the module proxy, node and npm's registry.
 set -euo pipefail
 tsimport=$(realpath "$1")
 dir=$(mktemp -d)
@@ -26,7 +26,7 @@ var (
 	Region       = "cn-hangzhou"
 )
 CONFIG
-# The set-up waits for a search index.
+# The set-up would wait for a search index.
 sed -i '/^\tPrepareSQLSearchIndex(c,/d; /^\tWaitDataSyncByMatchAllQuery(c, client, 4, sqlTableNameWithSearch/d' "$dir/go/tablestore/api_test.go"
 (cd "$dir/go" && go test ./tablestore -run '^TestApi$' -count 1 -check.v -check.f TableStoreSuite >"$dir/go.txt" 2>&1) || true
 grep -E '^OOPS: ' "$dir/go.txt" | sed 's/^OOPS/SDK for Go/' || { tail -20 "$dir/go.txt"; exit 1; }

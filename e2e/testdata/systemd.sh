@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the systemd of a user, root, until a unit ends it: in namespaces and control groups of its own, with $1/var as
-# /var/lib, and $1/usr and $1/etc laid over those of the system. Exit code 77 where that is not allowed.
+# Runs systemd as root's user manager until a unit ends it, in separate namespaces and control groups, with $1/var as
+# /var/lib, and $1/usr and $1/etc overlaid on the system's. Exit code 77 if that is not allowed.
 set -euo pipefail
 groups=/sys/fs/cgroup mounted=(-t cgroup2 none)
 if [ -d $groups/systemd ]; then

@@ -1,5 +1,5 @@
-"""What files hold, read by programs that share no code with tsimport, in the form of a table's cells: a dict by column of
-("integer", int), ("double", float), ("boolean", bool), ("string", str) or ("binary", bytes); a missing column is no value."""
+"""Reads files with programs that share no code with tsimport, and returns them as a table's cells: a dict by column of
+("integer", int), ("double", float), ("boolean", bool), ("string", str) or ("binary", bytes), without the columns that have no value."""
 
 import bz2, collections, csv, decimal, gzip, io, json, lzma, math, re, struct, uuid, zlib
 
@@ -35,7 +35,7 @@ def unpack(path, compression):
                 frame = lz4.frame.LZ4FrameDecompressor()
                 out, raw = out + frame.decompress(raw), frame.unused_data
             return out
-    raise Unreadable("no reader here for " + compression)
+    raise Unreadable("no reader for " + compression)
 
 
 def text_of(path, entry):
@@ -59,7 +59,7 @@ def text_of(path, entry):
 
 
 def names_of(header):
-    """A column without a name is named for its place, one that comes again gets a number."""
+    """Names columns without a name by their position, and numbers repeated names."""
     taken = []
     for i, name in enumerate(header):
         base = name or f"c{i + 1}"
@@ -79,7 +79,7 @@ def is_integer(t):
 
 
 def print_double(f):
-    """The shortest digits that give the double back, without an exponent from 1e-7 up to 1e21."""
+    """The fewest digits that parse to the same double, without an exponent from 1e-7 up to 1e21."""
     digits = decimal.Decimal(repr(f))
     if f != 0 and (abs(f) < 1e-7 or abs(f) >= 1e21):
         sign, ds, exp = digits.as_tuple()
@@ -91,7 +91,7 @@ def print_double(f):
 
 
 def print_java(f):
-    """As Java prints a double: with one digit before the point and an exponent, below 1e-3 and from 1e7 up."""
+    """A double as Java prints it: below 1e-3 and from 1e7, with one digit before the point and an exponent."""
     if f == 0 or 1e-3 <= abs(f) < 1e7:
         return repr(f)
     digits = decimal.Decimal(repr(f))
@@ -100,7 +100,7 @@ def print_java(f):
 
 
 def is_double(t):
-    """Whether Go, Python, Java or C (with 17 digits) print a double so."""
+    """Whether Go, Python, Java or C (with 17 digits) print the double as this text."""
     if not NUMBER.match(t):
         return False
     try:
@@ -129,8 +129,8 @@ MARK = "\ue000empty\ue000"
 
 
 def parse_csv(text, delimiter):
-    """The records; a field that is empty in quotes is MARK. Python 3.11's csv does not tell it from one without quotes, so the
-    text is read twice, once with something in those quotes, and what differs is that."""
+    """The records, with MARK for empty fields in quotes. The csv of Python 3.11 does not distinguish these from empty fields
+    without quotes, so the text is read twice, once with text inside such quotes: those fields differ."""
     if "\n" in text and re.search(r"\r(?!\r*(?:\n|\Z))", text):
         RULES["a lone CR in a text whose lines end with LF is data; Python's csv ends a record there"] += 1
         text = re.sub(r"\r(?!\r*(?:\n|\Z))", LONE_CR, text)
@@ -165,7 +165,7 @@ def csv_rows(path, entry, rejects):
     else:
         names = [f"c{i + 1}" for i in range(len(records[0]))] if records else []
     if any(len(r) != len(names) for i, r in enumerate(records) if i + 1 not in rejects):
-        raise Unreadable("its records have different numbers of fields: Python's csv and tsimport differ in what they make of those")
+        raise Unreadable("its records have different numbers of fields: Python's csv and tsimport treat those differently")
     records = [r for i, r in enumerate(records) if i + 1 not in rejects]
     types = []
     for i in range(len(names)):
@@ -178,11 +178,11 @@ def csv_rows(path, entry, rejects):
 # ---- JSON
 
 class Literal(str):
-    """A number as it is written."""
+    """A number as it is written in the file."""
 
 
 def keeps(text, f):
-    """Whether a double, rounded to a number's own significant digits, is the number."""
+    """Whether a double, rounded to the number's significant digits, equals the number."""
     if not math.isfinite(f):
         return False
     given = decimal.Decimal(text)
@@ -207,7 +207,7 @@ def natural(v):
 def unique(pairs):
     d = dict(pairs)
     if len(d) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key is repeated")
     return d
 
 
@@ -221,9 +221,9 @@ def json_rows(path, entry, rejects):
         try:
             records = [decoder.decode(line) for line in re.split(r"\r?\n", text) if line.strip()]
         except (ValueError, ZeroDivisionError) as e:
-            raise Unreadable("Python's json refuses it")
+            raise Unreadable("Python's json cannot parse it")
     if any(not isinstance(r, dict) for r in records):
-        raise Unreadable("it holds something other than objects")
+        raise Unreadable("it contains values other than objects")
     records = [r for i, r in enumerate(records) if i + 1 not in rejects]
     kinds = {}
     for r in records:
@@ -254,7 +254,7 @@ def json_cell(v, kinds):
 # ---- Parquet
 
 def civil(days):
-    """The date of a day counted from 1970-01-01, of any year."""
+    """The date of a day counted from 1970-01-01, in any year."""
     days += 719468
     era, doe = divmod(days, 146097)
     yoe = (doe - doe // 1460 + doe // 36524 - doe // 146096) // 365
@@ -337,11 +337,11 @@ def arrow_cells(array):
         for v in nested(array):
             yield None if v is None else ("nested", v)
     else:
-        raise Unreadable(f"no rule here for Arrow's {t}")
+        raise Unreadable(f"no rule for Arrow's {t}")
 
 
 def nested(array):
-    """Makes of nested values what their JSON text parses to; numbers are Literals, floats of 32 bits ("float32", f)."""
+    """Converts nested values to what their JSON text parses to; numbers are Literals, 32-bit floats ("float32", f)."""
     import pyarrow as pa
     t, is_ = array.type, pa.types
     valid = array.is_valid().to_pylist()
@@ -381,7 +381,7 @@ def nested(array):
 
 
 def far_int96(path):
-    """The INT96 timestamps at the top level in microseconds, by the column's place."""
+    """The top-level INT96 timestamps in microseconds, by the column's position."""
     import pyarrow.parquet as pq
     f = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     wide = {f.schema.column(i).path for i in range(len(f.schema)) if f.schema.column(i).physical_type == "INT96"}
@@ -432,7 +432,7 @@ def float32(f):
 
 
 def same_nested(want, got):
-    """Whether JSON text, parsed with Literals, says what is wanted."""
+    """Whether JSON text, parsed with Literals, equals the expected value."""
     if isinstance(want, tuple):
         if not isinstance(got, Literal):
             return False
@@ -448,7 +448,7 @@ def same_nested(want, got):
 
 
 def same(want, got):
-    """Whether a cell of the table is the cell that is wanted. Doubles are compared by their bits."""
+    """Whether a cell of the table is the expected cell. Doubles are compared by their bits."""
     if want is None or got is None:
         return want is got
     if want[0] == "nested":

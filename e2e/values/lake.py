@@ -26,7 +26,7 @@ def row(n):
 
 
 def line(r):
-    """A row as a line that describes itself."""
+    """A row as a self-describing line."""
     def cell(name, v):
         if isinstance(v, bytes):
             return {"C": name, "V": base64.b64encode(v).decode(), "T": "binary"}
@@ -36,7 +36,7 @@ def line(r):
 
 
 def export(place, how):
-    """Kills the export some times, and then lets it end."""
+    """Kills the export several times, then lets it finish."""
     args = [tsimport, "export", "--table", "t", "-q", "--format", how, "--part-size", "256KiB", "-o", place]
     for _ in range(kills):
         p = subprocess.Popen(args, stderr=subprocess.PIPE)
@@ -56,7 +56,7 @@ def same(who, got):
         if pa.types.is_floating(a.type):  # -0.0 is not 0.0
             a, b = (pa.Array.from_buffers(pa.int64(), len(x), x.buffers(), offset=x.offset) for x in (a, b))
         if not a.equals(b):
-            sys.exit(f"{who} reads another {c}")
+            sys.exit(f"{who} reads a different {c}")
 
 
 def compare(base, how):

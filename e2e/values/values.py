@@ -1,9 +1,9 @@
-"""Loads every file of a collection and compares each cell of the table with what an independent reader makes of the file.
+"""Loads every file of a collection and compares each cell of the table with what an independent reader returns.
 
     values.py TSIMPORT COLLECTION [WORD]
 
-Files whose path holds WORD, or all. It prints how many files and cells there are and each difference, and fails if there is
-one without a rule. What is rejected is counted by code: a rejected record is never a changed one."""
+It reads the files whose path contains WORD, or all; prints the numbers of files and cells and each difference; and fails if
+a difference has no rule. Rejected records are counted by code and not compared."""
 
 import base64, collections, concurrent.futures, json, os, subprocess, sys, tempfile
 
@@ -12,7 +12,7 @@ from independent import Literal, Unreadable, csv_rows, json_rows, parquet_rows, 
 
 READERS = {"csv": csv_rows, "json": json_rows, "jsonl": json_rows, "parquet": parquet_rows}
 
-# Differences that are meant, by file: what the rule is.
+# The rules of intended differences, by file.
 RULES = {
     "parquet/duckdb/data/parquet-testing/complex.parquet": "an ENUM is text, nested too; pyarrow gives its bytes",
     "parquet/duckdb/data/parquet-testing/empty-group/empty_group_test.parquet":
@@ -23,7 +23,7 @@ RULES = {
 
 
 class Refused(Exception):
-    """The loader does not load the file."""
+    """The loader rejected the file."""
 
 
 def flags(entry):
@@ -93,7 +93,7 @@ def compare(want, got):
 
 
 def check(program, collection, entry):
-    """Returns what is to be said of a file: a word, and what belongs to it."""
+    """Returns the result for a file: its kind, and its details."""
     kind, path = entry["format"], os.path.join(collection, entry["path"])
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -136,7 +136,7 @@ def main():
     for text, n in sorted(unread.items()):
         print(f"no independent reader for {n} files: {text}")
     for line in refused:
-        print("refused by the loader, so nothing to compare:", line)
+        print("rejected by the loader, so not compared:", line)
     for rule, n in sorted(independent.RULES.items()):
         print(f"{n} files are read with a rule: {rule}")
     for line in ruled:

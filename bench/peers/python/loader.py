@@ -1,5 +1,5 @@
-"""Loads a CSV file into a table with the official SDK for Python, as tsbench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE
-and BENCH_COLUMNS say what, TABLESTORE_… where. 200 rows a request, four threads."""
+"""Loads a CSV file into a table with the official SDK for Python, as tsbench client runs its --baseline-cmd: BENCH_FILE, BENCH_TABLE
+and BENCH_COLUMNS name the data, TABLESTORE_… the server. 200 rows per request, four threads."""
 
 import csv
 import os

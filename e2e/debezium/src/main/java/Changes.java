@@ -5,7 +5,7 @@ import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.util.Properties;
 
-/** Prints the values of a connector's events as JSON, one a line, until its input ends. The arguments are files of properties. */
+/** Prints the values of a connector's events as JSON, one per line, until its input ends. The arguments are properties files. */
 public final class Changes {
     public static void main(String[] args) throws Exception {
         Properties p = new Properties();

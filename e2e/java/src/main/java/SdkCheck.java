@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The official SDK for Java against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID and
+ * Runs the official SDK for Java against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID and
  * TABLESTORE_ACCESS_KEY_SECRET name: its writer in both modes, bulk requests in both encodings, table options, indexes, empty lists.
  */
 public class SdkCheck {
@@ -92,7 +92,7 @@ public class SdkCheck {
         config.setBatchRequestType(mode);
         config.setBucketCount(2);
         AtomicLong failed = new AtomicLong();
-        CountDownLatch answered = new CountDownLatch(ROWS); // callbacks may come after close
+        CountDownLatch answered = new CountDownLatch(ROWS); // callbacks may run after close
         DefaultTableStoreWriter w = new DefaultTableStoreWriter(ENDPOINT, new DefaultCredentials(ID, SECRET), INSTANCE, table, config,
                 new TableStoreCallback<RowChange, RowWriteResult>() {
                     public void onCompleted(RowChange change, RowWriteResult result) {
@@ -138,11 +138,11 @@ public class SdkCheck {
         BulkImportResponse out = c.bulkImport(in);
         want(out.getRowResults().size() == 200 && out.isAllSucceed(), "BulkImport: " + out.getFailedRows());
         CapacityDataSize size = out.getRowResults().get(0).getConsumedCapacity().getCapacityDataSize();
-        want(size != null && size.getWriteCapacityDataSize() > 0, "BulkImport says no size: " + size);
+        want(size != null && size.getWriteCapacityDataSize() > 0, "BulkImport returns no size: " + size);
         in.addRowChange(row(table, 1));
         try {
             c.bulkImport(in);
-            want(false, "201 rows were taken");
+            want(false, "201 rows were accepted");
         } catch (TableStoreException e) {
             want(e.getErrorCode().equals("OTSParameterInvalid"), e.toString());
         }
@@ -168,7 +168,7 @@ public class SdkCheck {
         long rows = 0;
         for (Iterator<Row> it = c.createBulkExportIterator(p); it.hasNext(); rows++) {
             Row r = it.next();
-            // The SDK asks in the order of a HashSet, and a matrix has key columns that do not come first among the others.
+            // The SDK requests columns in the order of a HashSet; in a matrix, key columns need not come first.
             TreeMap<String, ColumnValue> got = values(r.getPrimaryKey(), Arrays.asList(r.getColumns()));
             RowPutChange put = row(table, got.get("n").asLong());
             want(got.equals(values(put.getPrimaryKey(), put.getColumnsToPut())), "BulkExport: " + got);
@@ -193,10 +193,10 @@ public class SdkCheck {
             want(e.getErrorCode().equals(code) && e.getMessage().equals(message), e.getErrorCode() + " " + e.getMessage() + ", want " + code + " " + message);
             return;
         }
-        want(false, "not refused: " + message);
+        want(false, "not rejected: " + message);
     }
 
-    /** What the SDK's own suite says of BulkImport: bytes and units of each kind of change, and refusals. */
+    /** What the SDK's own suite asserts of BulkImport: bytes and units of each kind of change, and rejected requests. */
     static void bulkAnswers(SyncClient c, String table) {
         TableMeta meta = new TableMeta(table);
         meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
@@ -212,7 +212,7 @@ public class SdkCheck {
         in.addRowChange(put);
         in.addRowChange(update);
         in.addRowChange(new RowDeleteChange(table, key(3)));
-        long[] bytes = {16 + 8, 16 + 13, 16}; // a time adds nothing
+        long[] bytes = {16 + 8, 16 + 13, 16}; // a timestamp adds nothing
         for (BulkImportResponse.RowResult r : c.bulkImport(in).getRowResults()) {
             CapacityUnit units = r.getConsumedCapacity().getCapacityUnit();
             CapacityDataSize size = r.getConsumedCapacity().getCapacityDataSize();
@@ -231,7 +231,7 @@ public class SdkCheck {
         }
     }
 
-    /** What the SDK's own suite says of the numbers of indexes and of their columns. */
+    /** What the SDK's own suite asserts of the limits on indexes and their columns. */
     static void indexNumbers(SyncClient c, String table) {
         TableMeta meta = new TableMeta(table);
         meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
@@ -245,7 +245,7 @@ public class SdkCheck {
             wide.addDefinedColumn("d" + i);
         }
         String keys = "The number of primary key columns must be in range: [1, 4] in index.";
-        for (IndexMeta m : new IndexMeta[] {five, many}) { // judged before the table is looked for
+        for (IndexMeta m : new IndexMeta[] {five, many}) { // checked before the table is looked up
             refused("OTSParameterInvalid", keys, () -> c.createIndex(new CreateIndexRequest(table, m, false)));
             refused("OTSParameterInvalid", keys, () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), Collections.singletonList(m))));
         }
@@ -281,7 +281,7 @@ public class SdkCheck {
         u.put("text", ColumnValue.fromString("x"));
         try {
             c.updateRow(new UpdateRowRequest(u));
-            want(false, "an update was taken");
+            want(false, "an update was accepted");
         } catch (TableStoreException e) {
             want(e.getMessage().equals("Update operation is not allowed in this table"), e.toString());
         }
@@ -295,7 +295,7 @@ public class SdkCheck {
         old.addColumn(new Column("c", ColumnValue.fromLong(1), System.currentTimeMillis() - 2 * 3600 * 1000L));
         try {
             c.putRow(new PutRowRequest(old));
-            want(false, "an old cell was taken");
+            want(false, "an old cell was accepted");
         } catch (TableStoreException e) {
             want(e.getMessage().startsWith("Invalid timestamp. Cell:c. Timestamp:"), e.toString());
         }
@@ -372,7 +372,7 @@ public class SdkCheck {
         }
     }
 
-    /** How many rows the partition key has, in a transaction or outside. */
+    /** Returns the number of rows with the partition key, inside or outside a transaction. */
     static int rows(SyncClient c, String table, String transaction) {
         RangeRowQueryCriteria q = new RangeRowQueryCriteria(table);
         q.setInclusiveStartPrimaryKey(key(1));

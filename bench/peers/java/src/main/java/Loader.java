@@ -22,10 +22,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Loads a CSV file into a table with the official SDK for Java, as tsbench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE and
- * BENCH_COLUMNS say what, TABLESTORE_… where. The argument says how: writer (TableStoreWriter, requests of BatchWriteRow), bulk (the same,
- * of BulkImport), or batches (SyncClient, 100 rows a request, five threads: what otswriter of DataX does with its defaults).
- * Fields have no quotes, so a line is cut at its commas.
+ * Loads a CSV file into a table with the official SDK for Java, as tsbench client runs its --baseline-cmd: BENCH_FILE,
+ * BENCH_TABLE and BENCH_COLUMNS name the data, TABLESTORE_… the server. The argument is the mode: writer (TableStoreWriter
+ * with BatchWriteRow), bulk (TableStoreWriter with BulkImport), or batches (SyncClient, 100 rows per request, five threads,
+ * like otswriter of DataX with its defaults). Fields have no quotes, so lines are split at commas.
  */
 public class Loader {
     static final String ENDPOINT = System.getenv("TABLESTORE_ENDPOINT"), INSTANCE = System.getenv("TABLESTORE_INSTANCE");
@@ -41,7 +41,7 @@ public class Loader {
             e.printStackTrace();
             System.exit(1);
         }
-        System.exit(0); // the SDK's threads would keep the process
+        System.exit(0); // the SDK's threads would keep the process running
     }
 
     static void load(String way) throws Exception {
@@ -51,7 +51,7 @@ public class Loader {
             TYPES[i] = COLUMNS[i].substring(colon + 1);
         }
         try (BufferedReader in = Files.newBufferedReader(Paths.get(System.getenv("BENCH_FILE")), StandardCharsets.UTF_8)) {
-            in.readLine(); // names
+            in.readLine(); // the header
             switch (way) {
                 case "writer":
                     write(in, BatchRequestType.BATCH_WRITE_ROW);
@@ -118,7 +118,7 @@ public class Loader {
         }
         writer.flush();
         writer.close();
-        while (done.get() < rows) { // callbacks may come after close
+        while (done.get() < rows) { // callbacks may run after close
             TimeUnit.MILLISECONDS.sleep(5);
         }
         if (failed.get() > 0) {
