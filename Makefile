@@ -1,9 +1,10 @@
-# What CI runs is `make check manifests memory node python e2e`; checks fail, they never repair.
+# CI runs `make check manifests memory node python e2e`. Checks report faults and never repair them.
 
 GO ?= go
 FUZZTIME ?= 30s
 
-# As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
+# As in releases. With cgo, an unused zstd takes a seventh of the first build, and a C linker links each test of the
+# engine.
 export CGO_ENABLED ?= 0
 
 .PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size sample typos notices notices-check vuln node python java values lake dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods flink machines suites mutants cold flaky nightly rename
@@ -11,18 +12,17 @@ export CGO_ENABLED ?= 0
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
 
-# Go ends a package's tests after 10 minutes, which those of pipeline may take on a slow machine.
+# Go stops a package's tests after 10 minutes by default, which those of pipeline may take on a slow machine.
 test:
 	$(GO) test -timeout 40m ./...
 
-# The tests of the built binary that the default ones leave out, except those of make memory.
-
+# The tests of the built binary that are not run by default, except those of make memory.
 e2e:
 	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
-	$(GO) test -tags e2e ./cmd/tsbench -skip ForARow -timeout 20m
+	$(GO) test -tags e2e ./cmd/tsbench -skip PerRow -timeout 20m
 	$(GO) test ./cmd/tsimport/commands -run '^TestEveryEndingIsReportedAndCounted$$' -every-form -count 1
 
-# make rename PATH=host/name gives the module another path. Commands are found where make's own environment says, not in that path.
+# make rename PATH=host/name gives the module another path. Commands are found through PATH in make's own environment.
 SEARCH = $(or $(shell /usr/bin/tr '\0' '\n' 2>/dev/null </proc/$$PPID/environ | /usr/bin/sed -n 's/^PATH=//p'),$(shell echo "$$PATH"))
 
 rename:
@@ -30,7 +30,7 @@ rename:
 
 check: markers format tidy vet staticcheck test race
 
-# Lines that a merge left behind. A row of equals signs alone may be a heading.
+# Finds conflict markers left by a merge. A line of equals signs alone may be a heading.
 markers:
 	@found=$$(git grep --no-index --exclude-standard -nIE '^(<<<<<<<|>>>>>>>|[|]{7})( |$$)'); code=$$?; \
 		if [ $$code -gt 1 ]; then exit $$code; fi; \
@@ -42,22 +42,22 @@ format:
 tidy:
 	$(GO) mod tidy -diff
 
-# The licences of what the binary contains. notices writes them; notices-check fails if they are not those of what is built.
+# The licences of everything in the binary. notices writes them; notices-check fails if they do not match the build.
 notices:
 	$(GO) test ./internal/notices -update -count 1
 
 notices-check:
 	$(GO) test ./internal/notices -count 1
 
-# Known vulnerabilities in what the binary calls. Not part of check: it needs the Go vulnerability database; GOVULNDB names a copy,
-# as https://… or file:///….
+# Known vulnerabilities in code that the binary calls. Not part of check, because it needs the Go vulnerability
+# database. GOVULNDB names a copy, as https://… or file:///….
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GOVULNDB ?= https://vuln.go.dev
 
 vuln:
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && GOBIN=$$tools GOFLAGS= $(GO) install $(GOVULNCHECK) || { echo "NOT CHECKED: govulncheck cannot be installed"; exit 1; }; \
 		$$tools/govulncheck -db $(GOVULNDB) ./... && exit 0; code=$$?; \
-		if [ $$code -ne 3 ]; then echo "NOT CHECKED: govulncheck failed, perhaps because the database $(GOVULNDB) cannot be had; GOVULNDB names a copy"; fi; exit $$code
+		if [ $$code -ne 3 ]; then echo "NOT CHECKED: govulncheck failed, perhaps because the database $(GOVULNDB) is unreachable; set GOVULNDB to a copy"; fi; exit $$code
 
 vet:
 	$(GO) vet -tags e2e ./...
@@ -65,42 +65,42 @@ vet:
 staticcheck:
 	$(GO) tool staticcheck -tags e2e ./...
 
-# The rooms whose code starts goroutines, tests apart.
+# The rooms whose code outside tests starts goroutines.
 GOROUTINES = $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!packaging/k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
 
-# -short: the detector is slow in virtual time, so random tests draw fewer seeds. It needs a C compiler.
+# -short makes random tests draw fewer seeds, because the race detector is slow in virtual time. Needs a C compiler.
 race:
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 40m $(GOROUTINES)
 
-# The SDK for Node against tsimport serve. Needs node 18 or newer, and npm's registry to install it from.
+# Tests the SDK for Node against tsimport serve. Needs node 18 or newer and npm's registry.
 node:
 	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
 	TSIMPORT_TEST_SDK=node $(GO) test -tags e2e ./e2e -run '^TestNodeSDK' -count 1
 
-# The same with the SDK for Python. Needs python3 with venv and pip.
+# The same for Python. Needs python3 with venv and pip.
 python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
 	TSIMPORT_TEST_SDK=python $(GO) test -tags e2e ./e2e -run '^TestPythonSDK' -count 1
 
-# The same with the SDK for Java, not part of check. Needs a JDK and Maven.
+# The same for Java. Not part of check. Needs a JDK and Maven.
 java:
 	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
 	TSIMPORT_TEST_SDK=java $(GO) test -tags e2e ./e2e -run '^TestJavaSDK' -count 1
 
-# The suites that the SDKs for Go and Node bring with them. Needs the module proxy, node and npm's registry.
+# Runs the test suites of the SDKs for Go and Node. Needs the module proxy, node and npm's registry.
 suites: build
 	bash e2e/suites/run.sh ./tsimport
 
-# Dumps by the databases themselves (PostgreSQL, MariaDB, SQLite; installed where missing, as root of a Debian machine), loaded
-# and compared cell by cell with what the databases say that they hold. The results stay in e2e/dumps/made for the default tests.
+# Dumps made by PostgreSQL, MariaDB and SQLite (installed if missing, as root on Debian), loaded and compared cell by
+# cell with what the databases report. The dumps are kept in e2e/dumps/made for the default tests.
 dumps:
 	bash e2e/dumps/make.sh
 	$(GO) test -tags e2e ./e2e -run '^TestDumps' -count 1 -v
 
-# Every cell of a collection of files, as a load delivers it, against independent readers (Python's csv and json, pyarrow):
-# VALUES names a folder with a manifest.json; by default the whole collection, where it stands beside the tree, or the part in the tree. Needs python3
-# with venv and pip. WORD picks files by their paths.
+# Compares every cell of a collection of files, as loaded, with independent readers (Python's csv and json, pyarrow).
+# VALUES names a folder with a manifest.json; the default is the whole collection if it is beside the tree, else the
+# part in the tree. WORD selects files by path. Needs python3 with venv and pip.
 VALUES ?= $(or $(TSIMPORT_SHARED_DATA),$(wildcard ../shared/data),reader/testdata)
 
 values: build
@@ -108,25 +108,26 @@ values: build
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/values.py ./tsimport $(VALUES) $(WORD)
 
-# Exports of ROWS rows to folders, killed KILLS times each, as DuckDB and pyarrow read them. Needs python3 with venv and pip.
+# Exports ROWS rows to folders, killed KILLS times each, and reads them with DuckDB and pyarrow. Needs python3 with venv
+# and pip.
 lake: build
 	python3 -m venv e2e/values/venv
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/lake.py ./tsimport $(or $(ROWS),100000) $(or $(KILLS),5)
 
-# What is released, in dist: binaries for six platforms with SBOMs, deb and rpm, the image, sums. PLATFORMS="linux/amd64" makes some. Needs git and
-# the module proxy, for the tools.
+# The release, in dist: binaries for six platforms with SBOMs, deb and rpm packages, the image and checksums.
+# PLATFORMS="linux/amd64" selects some. Needs git and the module proxy, for the tools.
 dist:
 	GO=$(GO) bash packaging/dist.sh
 
-# Two releases of the commit for Linux, from two paths, are equal; binary, deb, rpm and image each run in an empty root file system. Needs
-# root, jq, dpkg-deb and bsdtar (Debian's package libarchive-tools).
+# Checks that two releases of the commit for Linux, built in different paths, are equal, and runs binary, deb, rpm and
+# image in an empty root file system. Needs root, jq, dpkg-deb and bsdtar (Debian's package libarchive-tools).
 dist-check:
 	GO=$(GO) bash packaging/reproducible.sh
 	GO=$(GO) bash packaging/emptyroot.sh
 
-# The site of docs/ in dist/site/html, in English and Chinese, with the flags and errors as the program prints them. Needs python3 with
-# venv and pip.
+# Builds the site of docs/ in dist/site/html, in English and Chinese, with flags and errors as the program prints them.
+# Needs python3 with venv and pip.
 site: build
 	python3 -m venv dist/site/venv
 	dist/site/venv/bin/pip install --quiet --disable-pip-version-check -r packaging/site/requirements.txt
@@ -134,28 +135,28 @@ site: build
 	cp packaging/site/mkdocs.yml dist/site/
 	NO_MKDOCS_2_WARNING=1 dist/site/venv/bin/mkdocs build --strict --quiet -f dist/site/mkdocs.yml
 
-# The screenshots in docs/pictures, with a headless browser (Debian's package chromium).
+# Makes the screenshots in docs/pictures with a headless browser (Debian's package chromium).
 pictures: build
 	bash packaging/pictures.sh ./tsimport docs/pictures
 
-# Loads whose manifest is run as Kubernetes would run them, with processes for pods: some are killed, as by their node or by themselves.
+# Runs manifests of loads like Kubernetes, with processes as pods, of which some are killed.
 pods:
-	$(GO) test -tags e2e ./e2e -run '^TestAPlannedLoadRunsAsAnIndexedJob' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestPlannedLoadRunsAsIndexedJob' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
 
-# Vets the code and the tests for the other systems, which compiles both.
+# Vets, and thereby compiles, the code and the tests for other systems.
 CROSS ?= windows/amd64 darwin/arm64
 
 cross:
 	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -tags e2e ./...; done
 
-# The modules of their own: what there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit
-# does; the image that dist makes of the Dockerfile.
+# Tests the separate modules: the files for Kubernetes and cron, decoded by Kubernetes' API types, the Dockerfile,
+# parsed by BuildKit, and the image that dist makes from it.
 manifests:
 	cd packaging/k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 	cd packaging/oci && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 
-# Loads on a real Flink of this machine, by the commands of docs/flink.md, of which some are killed or cancelled: FLINK_ROWS each. Not part of
-# check. Needs a JDK, Maven and pip; Flink itself comes from PyPI (230 MB), whose package has its jars without its scripts.
+# Loads FLINK_ROWS rows on a real Flink on this machine, with the commands in docs/flink.md; some loads are killed or
+# cancelled. Not part of check. Needs a JDK, Maven and pip. Flink's jars come from PyPI (230 MB).
 FLINK_ROWS ?= 100000
 FLINK = packaging/flink/target/flink-1.19.3
 
@@ -168,16 +169,16 @@ $(FLINK):
 	mkdir -p $(@D)/made && tar -xzf $(@D)/pip/apache*flink*libraries-1.19.3.tar.gz -C $(@D)/made --strip-components 2 --wildcards '*/deps/lib/*'
 	rm -r $(@D)/pip && mv $(@D)/made $@
 
-# What a first build costs: the download, CPU and seconds to the first loaded row, the size of the binary, CPU by dependency.
+# Measures a first build: the download, CPU and seconds to the first loaded row, binary size, and CPU by dependency.
 cold:
 	@GO=$(GO) bash packaging/cold.sh
 
-# What fails now and then: all tests 3 times and those of the rooms with goroutines 20 times, beside other load; COUNT and MORE say other
-# numbers. An hour or two.
+# Finds flaky tests: runs all tests 3 times (COUNT) and those of rooms with goroutines 20 times (MORE) on a busy
+# machine. Takes an hour or two.
 flaky:
 	@GO=$(GO) bash packaging/flaky.sh $(GOROUTINES)
 
-# The sweeps below, one after the other, each for its share of NIGHT, such as 8h or 90m; what they found in a table.
+# Runs the sweeps below in turn, each for its share of NIGHT, such as 8h or 90m, and prints a table of what they found.
 NIGHT ?= 8h
 
 nightly:
@@ -194,7 +195,7 @@ fuzz:
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x || code=1; done; done; exit $$code
 
-# Loads that are drawn, 300 of each mode: each must leave the table that its records mean.
+# Random loads, 300 of each mode: each must leave the table that its records imply.
 metamorphic:
 	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
 	$(GO) test ./partitioner -run 'DespiteFailures$$' -cutter-seeds 5000 -timeout 60m
@@ -202,33 +203,34 @@ metamorphic:
 	$(GO) test ./pipeline/intake -run TestScheduleKeepsRecords -switch-seeds 200 -timeout 60m
 	$(GO) test ./reader -run TestFaultyRecord -dialect-files 3000 -timeout 60m
 
-# Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
-# leaves the table that its records mean, or is refused, or rejects records by name.
+# Pairs of inputs that differ in formats, units, encodings, columns, types and more, loaded together and in turn: each
+# load must leave the table that its records imply, or be refused, or name the records that it rejects.
 composition:
 	$(GO) test ./cmd/tsimport/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
 
-# Concurrent histories of writes, reads and transactions: each must have an order in which a model answers like the engine.
+# Concurrent histories of writes, reads and transactions: each must have an order in which a model gives the engine's
+# answers.
 model:
 	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'TransactionHistories' -transaction-histories 500 -timeout 30m
 	$(GO) test ./engine/model -run 'TransactionHistories' -transaction-histories 10000 -timeout 60m
 
-# Databases as sources, against real servers of Debian on loopback.
+# Tests databases as sources, with real servers from Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test . -run TestLibraryLoadsDatabaseServerTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|RoundTrip' -count 1 -timeout 90m
 
-# A table moves while eight sessions write to it: load, changes of a real Debezium engine, comparison. ROWS rows at first. Needs PostgreSQL,
-# MariaDB, a JDK and Maven.
+# Moves a table while eight sessions write to it: a load, changes from a real Debezium engine, and a comparison. ROWS is
+# the initial number of rows. Needs PostgreSQL, MariaDB, a JDK and Maven.
 cutover:
 	cd e2e/debezium && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
-	TSIMPORT_SOURCES=1 TSIMPORT_CUTOVER=$(or $(ROWS),200000) $(GO) test -tags e2e ./e2e -run '^TestATableMoves' -v -count 1 -timeout 60m
+	TSIMPORT_SOURCES=1 TSIMPORT_CUTOVER=$(or $(ROWS),200000) $(GO) test -tags e2e ./e2e -run '^TestTableMoves' -v -count 1 -timeout 60m
 
-# What a row costs beside reading it by the driver alone.
+# Compares the cost of a row with that of reading it with the driver alone.
 sources-cost:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres ./reader/mysql -run '^$$' -bench Beside -benchtime 5x
 
-# kill -9, losses of power, damaged files.
+# Tests kill -9, power losses and damaged files.
 crash:
 	$(GO) test -tags e2e ./e2e -run '^TestKilledServers' -kills 100 -timeout 30m
 	$(GO) test -tags e2e ./e2e -run '^TestKilledCommands' -kills 5 -rounds 100 -timeout 120m
@@ -240,82 +242,85 @@ crash:
 	$(GO) test -tags e2e ./e2e -run TestKilledStoppedAndStarved -troubled-rounds 100 -parallel 8 -count 1 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run TestResumeCost -resume-rows 10000 -count 1 -timeout 30m
 
-# Loads through a network that cuts, delays, changes and repeats.
+# Tests loads through a network that cuts, delays, changes and repeats traffic.
 hostile:
-	$(GO) test -tags e2e ./e2e -run TestAHostileNetwork -rounds 40 -timeout 60m
+	$(GO) test -tags e2e ./e2e -run TestHostileNetwork -rounds 40 -timeout 60m
 
-# docs/job.schema.json from the flags; a test fails if it is not current.
+# Makes docs/job.schema.json from the flags. A test fails if it is not up to date.
 schema:
 	$(GO) test ./cmd/tsimport/commands -run '^TestJobFileSchema' -count 1 -update
 
-# Every typo of one edit of every command and flag.
+# Tests every one-edit typo of every command and flag.
 typos:
 	$(GO) test ./cmd/tsimport/commands -run '^TestEveryTypo' -every-typo -count 1 -v
 
-# The page of error codes, made from their catalogue.
+# Makes the page of error codes from their catalogue.
 errors:
-	$(GO) test ./internal/errorcodes -run '^TestThePageOfErrors' -count 1 -update
+	$(GO) test ./internal/errorcodes -run '^TestErrorsPage' -count 1 -update
 	$(GO) test ./cmd/tsimport/commands -run '^TestPageOfEndingsIsCurrent' -count 1 -update-endings
 
-# How large the tree is, by rooms and commands; with BASE=COMMIT, beside the difference to a commit.
+# Prints the size of the tree by room and command. BASE=COMMIT adds the difference to a commit.
 size:
 	@GO=$(GO) bash packaging/size.sh $(BASE)
 
-# Sixty places at which a reader meets words, drawn with SEED, for an editor.
+# Draws sixty places with prose, by SEED, for an editor to review.
 sample:
 	@SEED=$(SEED) bash packaging/sample.sh
 
-# What a process leaves on disk, written by the present program where testdata has no such kind: what is there stands for the version that has
-# made it.
+# Adds missing kinds of files that a process leaves on disk to testdata, written by the current program. Existing ones
+# stand for the version that made them.
 corpus:
 	$(GO) test ./e2e/compatibility -count 1 -update
 
-# What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/internals/real-service.md).
+# Checks assumptions about the real service on the instance that TABLESTORE_TEST_… names
+# (docs/internals/real-service.md).
 real:
 	@for v in ENDPOINT INSTANCE ACCESS_KEY_ID ACCESS_KEY_SECRET; do \
 		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/internals/real-service.md)"; exit 2; fi; done
 	$(GO) test ./engine/contract -run TestAssumptions -count 1 -v -timeout 30m
-	$(GO) test -tags e2e ./e2e -run TestASmallLoad -count 1 -v -timeout 30m
+	$(GO) test -tags e2e ./e2e -run TestSmallLoad -count 1 -v -timeout 30m
 	$(GO) test ./engine/contract -skip TestAssumptions -parallel 8 -count 1 -timeout 60m
 
-# What share of slow, long and bad links loads fill, in virtual time.
+# Measures, in virtual time, what share of slow, long and lossy links loads use.
 links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 
-# 200 seeds of 60 simulated nights of a job of six tables, and a year of them: files late, changed, half-written, renamed, repeated and wrong, pods
-# that overlap and die, services that fail.
+# Simulates 60 nights of a job of six tables with 200 seeds, and a year of nights. Files are late, changed,
+# half-written, renamed, repeated and wrong; pods overlap and die; services fail.
 nights:
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 
-# One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
-# leases. Half an hour.
+# One load by many processes: 5,000 random jobs on a simulated store, in which processes die between any two acts or go
+# on after their leases have ended. Takes half an hour.
 scaleout:
 	$(GO) test ./jobs/scaleout -run 'TestAnyOrderOfTasks|AnyStepIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 
-# The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows. Four minutes; ROWS, UNITS,
-# LATENCY and CONCURRENCY say another one.
+# Compares a load by one process with the same by 1, 2, 4 and 8 processes with a job directory: seconds, CPU per row,
+# requests, throttled rows. ROWS, UNITS, LATENCY and CONCURRENCY change the load. Takes four minutes.
 scaling:
 	@GO=$(GO) bash packaging/scaling.sh
 
-# What more machines bring: loads of 64 to 512 partitions by 1 to 32 processes, each on a machine of its own, in virtual time. Ten minutes.
+# Measures the benefit of more machines: loads into 64 to 512 partitions by 1 to 32 processes, each on its own machine,
+# in virtual time. Takes ten minutes.
 machines:
 	$(GO) test ./jobs/scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
 
-# What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of five kinds, 1
-# and 32 partitions, rows with keys of their own and rows that the service numbers; from the first write, and 3 s later. In virtual time.
+# Measures, in virtual time, what outages of the service cost loads beyond their duration, and missing and duplicate
+# rows: five kinds of 5, 15 and 60 s, from the first write or 3 s later, 1 and 32 partitions, keys of rows or of the
+# service.
 outages:
 	$(GO) test ./pipeline -run '^TestOutagesInVirtualTime$$' -outage-table -count 1 -v -timeout 60m
 
-# The memory that loads and the other commands take for every hostile file, and what each command allocates for a row.
+# Measures the memory of loads and other commands for every hostile file, and the allocations of commands per row.
 memory:
 	$(GO) test -tags e2e ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory' -every-memory-file -count 1 -v -timeout 40m
-	$(GO) test -tags e2e ./cmd/tsbench -run ForARow -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test -tags e2e ./cmd/tsbench -run PerRow -every-memory-file -count 1 -v -timeout 40m
 
-# What the tests would not notice: N small changes of each room of a load, drawn by SEED, and which of them no test fails for. ROOM names
-# rooms as go list does; MUTANT, an identifier that was printed, runs one of a room. About two minutes of a quiet machine for each minute
-# that the tests of the room and of its importers take. BUDGET=40s gives each mutant no more of their time, quick tests first; what survives
-# then is listed with the number of tests left.
+# Finds changes that the tests would not notice: draws N small changes in each room of a load by SEED, and lists those
+# for which no test fails. ROOM names rooms as for go list; MUTANT, a printed identifier, selects one mutant of a room.
+# Takes two minutes for each minute of the tests of the room and its importers. BUDGET=40s limits the time of tests per
+# mutant, quick ones first; survivors are then listed with the number of tests not run.
 SEED ?= 1
 N ?= 30
 
@@ -325,33 +330,34 @@ mutants:
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-# What loads cost of which rows are the least part, by the clock and in CPU: one row, and a job of 200 tables.
+# Measures time and CPU of loads with few rows: one row, and a job of 200 tables.
 small:
 	$(GO) test -tags e2e ./e2e -run '^$$' -bench SmallLoads -benchtime $(or $(TIMES),5)x -timeout 20m
 
-# The rate controller of a lane in front of 86 limiters and ways to them, in virtual time. WORD picks cells.
+# Simulates the rate controller of a lane with 86 limiters and networks, in virtual time. WORD selects cells.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfLimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 
-# Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. Hours.
+# Finds the tests that fail when a constant of the rate controller is halved or doubled. WORD selects constants. Takes
+# hours.
 constants:
 	$(GO) test ./ratelimit -run '^TestConstantsHaveTests$$' -v -constants '$(or $(WORD),.)' -timeout 4h
 
-# What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
-# limiters.
+# Compares the rate of loads into an engine with each limiter with the simulated one: 20 loads of 20 s or more. WORD
+# selects limiters.
 wire:
 	$(GO) build -o tsbench ./cmd/tsbench
 	$(GO) test ./ratelimit -run '^TestWireReachesSimulatedRates$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
 
-# How an engine does as its table grows: BIG student cards in ten parts, reads of one row after each, a scan of all at the end, bytes on
-# disk. With 20,000,000 it takes about 5 GB of disk under TMPDIR. Linux.
+# Measures an engine as its table grows: BIG student cards in ten parts, single-row reads after each, a final scan,
+# bytes on disk. With 20,000,000 it takes about 5 GB under TMPDIR. Linux only.
 BIG ?= 20000000
 
 big:
-	$(GO) test -tags e2e ./e2e -run '^TestABigTable$$' -big-rows $(BIG) -big-reads 5000 -count 1 -v -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestBigTable$$' -big-rows $(BIG) -big-reads 5000 -count 1 -v -timeout 60m
 
-# What loads by the official SDKs for Java, Node and Python cost beside tsimport's (bench/peers): PEER_ROWS rows. Needs a JDK with Maven, node
-# with npm, python3 with venv, and their registries.
+# Compares the cost of loads by the official SDKs for Java, Node and Python with tsimport's (bench/peers), for PEER_ROWS
+# rows. Needs a JDK with Maven, node with npm, python3 with venv, and their registries.
 PEER_ROWS ?= 500000
 
 peers:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a first build costs: in a clone of the commit, with empty caches, the modules are downloaded, the command is built stripped, and the
-# first command of README.md loads its rows. CPU is printed by owner of what is compiled, as the go command counts it for each package.
-# CGO_ENABLED=1 adds what is written in C.
+# Measures a first build: in a clone of the commit, with empty caches, the modules are downloaded, the command is built
+# stripped, and the first command in README.md loads its rows. CPU is printed by owner of the compiled packages, as the
+# go command counts it. CGO_ENABLED=1 includes code in C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}

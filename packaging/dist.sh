@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes what is released, in the folder dist: a static binary with its SBOM for each platform, deb and rpm for those of Linux,
-# one image for all of Linux as an OCI layout in a tar, and the sums of all. The same commit gives the same bytes: paths are
-# trimmed, the version is that of the commit, and all times are the commit's. What is built is a clone of the commit: changes
-# that are not committed are left out, and Go stamps no version in a linked worktree. PLATFORMS names some platforms, DIST
-# another folder. With BARE=1 there are binaries alone, which needs no network.
+# Makes the release in the folder dist: for each platform a static binary with its SBOM, deb and rpm packages for Linux,
+# one image for all Linux platforms as an OCI layout in a tar file, and checksums. The same commit gives the same bytes:
+# paths are trimmed, and the version and all times are the commit's. It builds a clone of the commit, without
+# uncommitted changes, because Go stamps no version in a linked worktree. PLATFORMS selects platforms, DIST names
+# another folder. BARE=1 makes only binaries, which needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -24,7 +24,7 @@ mkdir -p "$DIST" "$work/share"
 git clone -q . "$work/src"
 cd "$work/src"
 
-# Tools are built for this machine, without the flags and the target of what is released.
+# Tools are built for this machine, without the flags and the target of the release.
 [ -n "${BARE:-}" ] || for tool in "$CYCLONEDX" "$NFPM"; do
 	env -u GOOS -u GOARCH GOFLAGS= GOBIN="$work/tools" "$GO" install "$tool"
 done
@@ -34,7 +34,7 @@ build() { # OS ARCH FILE
 	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 "$GO" build -trimpath -buildvcs=true -ldflags '-s -w -buildid=' -o "$3" ./cmd/tsimport
 }
 
-# What the program says of itself is the same on all platforms, so one that runs here is asked.
+# The program reports the same version on all platforms, so ask one that runs here.
 build "$("$GO" env GOHOSTOS)" "$("$GO" env GOHOSTARCH)" "$work/tsimport"
 "$work/tsimport" man >"$work/share/tsimport.1"
 gzip -9n "$work/share/tsimport.1"
@@ -46,7 +46,7 @@ if [ -z "$full" ]; then
 	echo "dist: the binary knows no version: $("$work/tsimport" --version)" >&2
 	exit 1
 fi
-# A version that deb and rpm order before the release it leads to: 1.2.3~20260102030405.abcdef123456.
+# A version that deb and rpm sort before the release that follows it: 1.2.3~20260102030405.abcdef123456.
 VERSION=$(sed 's/^v//; s/-/~/; s/-/./g' <<<"$full")
 export VERSION SHARE="$work/share"
 
@@ -57,7 +57,7 @@ for platform in $PLATFORMS; do
 	[ "$os" != windows ] || file=$file.exe
 	build "$os" "$arch" "$file"
 	[ -z "${BARE:-}" ] || continue
-	# Neither time nor number: the same binary has the same list.
+	# Remove time and serial number, so that the same binary has the same list.
 	"$work/tools/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$full" -output "$file.cdx.json" "$file"
 	if [ "$os" = linux ]; then
 		images+=("$arch=$file")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs what is released without a daemon, each file in a root file system that holds nothing but what the file brings and an input: the
-# image by its own manifest, layers and configuration; a binary, deb or rpm as the Dockerfile's user, with an empty /data. Each loads a file
-# into the embedded store and verifies it. What is made for other machines is left out, and said. Needs root, jq, dpkg-deb and bsdtar.
+# Runs each file of the release, without a daemon, in a root file system with only the file's content and an input: the
+# image by its own manifest, layers and configuration; a binary, deb or rpm as the Dockerfile's user, with an empty
+# /data. Each loads a file into the embedded store and verifies it. Files for other machines are skipped and reported.
+# Needs root, jq, dpkg-deb and bsdtar.
 # usage: packaging/emptyroot.sh [FILE...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ unpack_image() {
 }
 
 inside() {
-	# chroot starts in /: unshare sets the working directory too.
+	# chroot starts in /; unshare also sets the working directory.
 	env -i "${env[@]}" unshare --root="$root" --wd="$folder" --setgid="${user#*:}" --setuid="${user%:*}" "${program[@]}" "$@"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What fails now and then: all default tests COUNT times, and those of the rooms that are named, which start goroutines, MORE times with
-# -short, beside as many busy processes as there are processors. Prints what failed how often.
+# Finds flaky tests: runs all default tests COUNT times, and those of the given rooms, which start goroutines, MORE
+# times with -short, while one busy process per processor runs. Prints what failed and how often.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go} COUNT=${COUNT:-3} MORE=${MORE:-20}
@@ -16,7 +16,7 @@ done
 runs() { # N ARGUMENT...: tests, N times
 	echo "== go test -count $*"
 	"$GO" test -timeout 6h -count "$@" 2>&1 | tee "$work/said" | grep -vE '^(ok|\?) ' || true
-	# The names of failed tests come before the line of their package; one that ended otherwise has none.
+	# The names of failed tests precede the line of their package. A package that crashed has none.
 	awk -v times="$1" '/^--- FAIL: / { failed[++n] = $3 }
 		/^FAIL\t/ { if (!n) failed[++n] = "ended without a verdict"; for (i = 1; i <= n; i++) print $2 ": " failed[i] " (of " times ")"; n = 0 }' "$work/said" >>"$work/failed"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The sweeps one after the other, each for its share of NIGHT (8h by default, as 90m or 2h): one that takes longer is stopped. A failure stops
-# neither its sweep nor the others. At the end a table says what each did and found; what it printed is in dist/nightly. Exit code 1 if
+# Runs the sweeps in turn, each for at most its share of NIGHT (8h by default; 90m, 2h). A failure stops neither its
+# sweep nor the others. At the end a table says what each did and found; their output is in dist/nightly. Exit code 1 if
 # anything was found.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The screenshots of docs/pictures: the report of the load in docs/observing.md, and its map of partitions. Takes a headless browser
-# (Debian's package chromium; CHROMIUM names another) and two minutes.
+# Makes the screenshots in docs/pictures: the report of the load in docs/observing.md, and its map of partitions. Needs
+# a headless browser (Debian's package chromium; CHROMIUM names another) and two minutes.
 # pictures.sh BINARY FOLDER
 set -euo pipefail
 binary=$(realpath "$1") out=$(realpath "$2")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gives the module another path, here and in the module of packaging/k8s: make rename PATH=host/name.
+# Changes the module path, here and in the module packaging/k8s: make rename PATH=host/name.
 set -eu
 cd "$(dirname "$0")/.."
 new=${1:-}

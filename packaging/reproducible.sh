@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the release of the commit twice, in DIST (dist by default) and in a clone at another path, with a cache of its own where COLD is set,
-# and compares all files. PLATFORMS names the platforms, those of Linux by default.
+# Makes the release of the commit twice, in DIST (dist by default) and in a clone at another path, with a separate cache
+# if COLD is set, and compares all files. PLATFORMS selects platforms, by default those of Linux.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PLATFORMS=${PLATFORMS:-linux/amd64 linux/arm64}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sixty places at which a reader meets words, drawn with SEED: 20 comments, 20 messages, 10 names of tests and 10 lines of the pages.
+# Draws sixty places with prose by SEED: 20 comments, 20 messages, 10 names of tests and 10 lines of pages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SEED=${SEED:-1}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# One load by one process without a job directory, by 1, 2, 4 and 8 with one, and by one of a job that was planned for eight: ROWS rows of 12
-# columns, whose keys are in no order, into 64 partitions of UNITS units a second (0 is no limit) at a service that is LATENCY away.
-# CONCURRENCY requests of each process are in flight, so that processors do not decide.
+# Compares a load by one process without a job directory, by 1, 2, 4 and 8 processes with one, and by one process of a
+# job planned for eight: ROWS rows of 12 columns with unordered keys, into 64 partitions of UNITS units per second (0
+# means no limit), with a latency of LATENCY. Each process has CONCURRENCY requests in flight, so that processors are
+# not the limit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROWS=${ROWS:-400000} UNITS=${UNITS:-1200} LATENCY=${LATENCY:-100ms} CONCURRENCY=${CONCURRENCY:-4} GO=${GO:-go}

@@ -1,6 +1,7 @@
 #!/bin/bash
-# How large the tree is: lines of Go outside tests and of tests by room (a line above 120 columns counts as several), words of the pages in
-# English, characters of those in Chinese, flags by command. With a commit as argument, the difference to it stands beside each figure.
+# Prints the size of the tree: lines of Go outside tests and of tests by room (a line above 120 columns counts as
+# several), words of English pages, characters of Chinese pages, flags by command. With a commit as argument, it adds
+# the differences to that commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -61,7 +61,7 @@ func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
 	}
 }
 
-func TestMistakesInTheDockerfileAreFound(t *testing.T) {
+func TestDockerfileMistakesAreFound(t *testing.T) {
 	for from, to := range map[string]string{"VOLUME /data": "VOLUMES /data", "FROM scratch": "FROM",
 		"COPY --from=build /out/tsimport": "COPY --form=build /out/tsimport"} {
 		wrong := bytes.Replace(dockerfile(t), []byte(from), []byte(to), 1)

@@ -75,14 +75,14 @@ func TestCronJobIsValid(t *testing.T) {
 	check(t, slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent,
 		batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy),
 		"concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
-	// The name of a job is that of the CronJob plus 11 characters.
+	// A job has the CronJob's name plus 11 characters.
 	why := validation.IsDNS1123Subdomain(c.Name)
 	check(t, len(why) == 0 && len(c.Name) <= validation.DNS1123LabelMaxLength-11, "the name %q: %v", c.Name, why)
 	checkPod(t, &c.Spec.JobTemplate.Spec.Template.Spec)
 	checkFailures(t, &c.Spec.JobTemplate.Spec)
 }
 
-// checkPod checks what the API server refuses although the types allow it.
+// checkPod checks rules that the API server enforces in addition to the types.
 func checkPod(t *testing.T, pod *corev1.PodSpec) {
 	t.Helper()
 	volumes := map[string]bool{}
@@ -108,7 +108,7 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 	check(t, err == nil, "%v", err)
 }
 
-// restricted asks Kubernetes' evaluator whether a pod passes the level "restricted" of the Pod Security Standards.
+// restricted returns an error unless a pod meets the level "restricted" of the Pod Security Standards.
 func restricted(pod *corev1.PodSpec) error {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func restricted(pod *corev1.PodSpec) error {
 	return err
 }
 
-// checkFailures checks the rules of a job for pods that fail, by what the API server asks of them.
+// checkFailures checks a job's rules for failing pods as the API server does.
 func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	t.Helper()
 	check(t, job.Template.Spec.RestartPolicy == corev1.RestartPolicyNever,
@@ -159,8 +159,8 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	}
 }
 
-// YAML manifests with misspelled or misplaced fields would otherwise pass silently.
-func TestMistakesInTheCronJobAreFound(t *testing.T) {
+// Otherwise manifests with misspelled or misplaced fields would pass silently.
+func TestCronJobMistakesAreFound(t *testing.T) {
 	text := nightly(t, "cronjob.yaml")
 	for from, to := range map[string]string{
 		"concurrencyPolicy:":      "concurencyPolicy:",
@@ -180,7 +180,7 @@ func TestMistakesInTheCronJobAreFound(t *testing.T) {
 	}
 }
 
-// action is what the controller of Jobs does with a pod whose container ended with a code.
+// action returns what the Job controller does with a pod whose container ended with this exit code.
 func action(policy *batchv1.PodFailurePolicy, container string, code int32) batchv1.PodFailurePolicyAction {
 	for _, rule := range policy.Rules {
 		e := rule.OnExitCodes
@@ -194,7 +194,7 @@ func action(policy *batchv1.PodFailurePolicy, container string, code int32) batc
 	return batchv1.PodFailurePolicyActionCount
 }
 
-// The tests of e2e run these nights; a process must end with their exit codes.
+// The tests in e2e run such nights, in which a process must end with these exit codes.
 func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
 	text := must(os.ReadFile("../../e2e/testdata/nights.yaml"))
 	var nights []struct {
@@ -222,7 +222,7 @@ func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
 		"tsimport.service does not end with the codes of the CronJob, %s", codes)
 }
 
-func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
+func TestCrontabAndCronJobHaveSameSchedule(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^((?:[\d*]+ ){5})(\S+) +\S.*$`)
 	lines := line.FindAllStringSubmatch(string(nightly(t, "crontab")), -1)
 	if len(lines) != 1 {
@@ -239,7 +239,7 @@ func read(t *testing.T, path ...string) []byte {
 	return must(os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...)))
 }
 
-// indexedJob decodes a Job and checks what the API server asks of one with a limit of attempts for each index.
+// indexedJob decodes a Job and checks the API server's rules for one with a limit of attempts per index.
 func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 	t.Helper()
 	object, err := decode(text)
@@ -261,13 +261,13 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 		s.BackoffLimit == nil && s.Suspend == nil, "%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
 	check(t, s.PodReplacementPolicy != nil && *s.PodReplacementPolicy == batchv1.Failed,
 		"%s: a pod may be replaced while it still writes", j.Name)
-	// The name of a pod is that of the Job, the index and six more characters.
+	// A pod's name has the Job's name, the index and six more characters.
 	why := validation.IsDNS1123Label(j.Name + "-99999-abcde")
 	check(t, len(why) == 0, "the name %q: %v", j.Name, why)
 	return j
 }
 
-// manifests are those that tsimport manifests prints, which the tests of jobs/scaleout/kubernetes keep.
+// manifests returns the output of tsimport manifests, as kept by the tests of jobs/scaleout/kubernetes.
 func manifests(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "jobs", "scaleout", "kubernetes", "testdata", "*.yaml"))
@@ -295,7 +295,7 @@ func TestManyMachinesJobIsValid(t *testing.T) {
 	}
 }
 
-// checkPatched checks that a manifest has what the patch of the example says, and all that it had.
+// checkPatched checks that a manifest has the changes of the example's patch, and otherwise what it had before.
 func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 	t.Helper()
 	j := indexedJob(t, text)
@@ -312,7 +312,7 @@ func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 }
 
 // kubectl patch --local uses this package. It would also rename the Job.
-func TestExampleIsAKubectlPatch(t *testing.T) {
+func TestExampleIsKubectlPatch(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^  name: .*\n`)
 	patch := must(yaml.ToJSON(name.ReplaceAll(read(t, "examples", "kubernetes", "patch.yaml"), nil)))
 	for _, text := range manifests(t) {
@@ -323,7 +323,7 @@ func TestExampleIsAKubectlPatch(t *testing.T) {
 	}
 }
 
-func TestExampleIsAKustomizePatch(t *testing.T) {
+func TestExampleIsKustomizePatch(t *testing.T) {
 	for _, text := range manifests(t) {
 		files := filesys.MakeFsInMemory()
 		for name, content := range map[string][]byte{

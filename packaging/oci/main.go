@@ -58,13 +58,13 @@ func run(args []string) error {
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: plain{image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
-	// A nested index, as buildx writes it: skopeo and crane take several entries of a layout for several images.
+	// A nested index, as buildx writes it: skopeo and crane take several entries in a layout for several images.
 	_, err = layout.Write(args[1], mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: images,
 		Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": args[2]}}}))
 	return err
 }
 
-// plain is an image that the index lists without an artifact type, as buildx does; skopeo would drop it.
+// plain is an image that the index lists without an artifact type, as buildx does. skopeo would drop the type.
 type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }
@@ -83,7 +83,7 @@ type copying struct {
 	uid, gid int
 }
 
-// finalStage parses the instructions after "FROM scratch". Unknown ones are errors: the image equals the Dockerfile's.
+// finalStage parses the instructions after "FROM scratch". Unknown ones are errors, as the image must be complete.
 func finalStage(text string) (s stage, err error) {
 	_, text, found := strings.Cut(text, "\nFROM scratch\n")
 	if !found {
@@ -154,7 +154,7 @@ type maker struct {
 	time   time.Time
 }
 
-// image returns an image with one layer per COPY, as docker build makes them.
+// image returns an image with one layer per COPY, like docker build.
 func (m maker) image(arch, binary string) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(image, &v1.ConfigFile{
@@ -182,7 +182,7 @@ func (m maker) image(arch, binary string) (v1.Image, error) {
 	return image, err
 }
 
-// files returns the tar archive of a COPY, with parent folders. All entries have --chown's owner, as with BuildKit.
+// files returns the tar archive of a COPY, with parent folders. As with BuildKit, --chown applies to all entries.
 func (m maker) files(c copying, binary string) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -222,7 +222,7 @@ func (m maker) files(c copying, binary string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	err := w.Close() // first: it completes the archive
+	err := w.Close() // before the bytes are used, as it completes the archive
 	return archive.Bytes(), err
 }
 
@@ -245,8 +245,8 @@ func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 	return 0, nil, fmt.Errorf("the content of %s is unknown", from)
 }
 
-// certificates returns Mozilla's, in the version of go.mod: those of this machine may differ from another's, and
-// include its owner's. Roots trusted only before a date are included, as in Debian's file.
+// certificates returns Mozilla's, in the version in go.mod, because this machine's may differ from others and include
+// private ones. Like Debian's file, it includes roots that are trusted only before a date.
 func certificates() (all []byte) {
 	for root := range bundle.Roots() {
 		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)

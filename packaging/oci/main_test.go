@@ -34,7 +34,7 @@ func check(t *testing.T, holds bool, format string, args ...any) {
 	}
 }
 
-// written returns a layout of the repository's Dockerfile with files in place of the binaries.
+// written returns a layout made from the repository's Dockerfile, with other files as binaries.
 func written(t *testing.T) string {
 	t.Helper()
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -80,7 +80,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 	check(t, reflect.DeepEqual(config.Config, want) && config.Architecture == arch && config.Created.Unix() == 1700000000,
 		"%s: %+v", arch, config)
 	for _, layer := range must(image.Layers()) {
-		// Go's reader accepts an archive without its end marker, GNU tar does not.
+		// Go's reader accepts an archive without an end marker, but GNU tar does not.
 		data := must(io.ReadAll(must(layer.Uncompressed())))
 		check(t, bytes.HasSuffix(data, make([]byte, 1024)), "a layer for %s has no end", arch)
 	}
@@ -101,7 +101,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
 
-// unpacked returns the names of the image's files with their mode and owner, and what they hold.
+// unpacked returns the names of the image's files with mode and owner, and their contents.
 func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string]string) {
 	t.Helper()
 	contents = map[string]string{}
@@ -120,9 +120,9 @@ func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string
 	}
 }
 
-func TestTheSameInputGivesTheSameBytes(t *testing.T) {
+func TestImageIsReproducible(t *testing.T) {
 	first, second := written(t), written(t)
-	// The index has the digest of the image index, and so of everything.
+	// The index has the digest of the image index, and thereby of everything.
 	index := must(os.ReadFile(filepath.Join(first, "index.json")))
 	again := must(os.ReadFile(filepath.Join(second, "index.json")))
 	check(t, string(again) == string(index), "after %s: %s", index, again)

@@ -1,8 +1,8 @@
-"""Lays out the pages of the repository for mkdocs: pages.py ROOT BINARY PAGES.
+"""Prepares the pages of the repository for mkdocs: pages.py ROOT BINARY PAGES.
 
-docs/ becomes PAGES/en, docs/zh becomes PAGES/zh, README.md and README.zh.md their first pages. The page of commands and flags is what
-BINARY says of itself. Links are rewritten to where their targets are; one to a file that is not a page (a source, a manifest) leads to
-a copy of the file. A link whose text is the name of a page gets the page's title.
+docs/ becomes PAGES/en, docs/zh becomes PAGES/zh, README.md and README.zh.md their first pages. The page of commands and flags is BINARY's
+own help. Links are rewritten to the new place of their targets; a link to a file that is not a page (a source, a manifest) leads to
+a copy of the file. A link whose text is a page's file name gets the page's title.
 """
 
 import posixpath
@@ -15,13 +15,13 @@ from pathlib import Path
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 NAMED = re.compile(r"\[[\w-]+\.md\](?=\(([^)\s#]+)[)#])")
 FENCE = re.compile(r"(?sm)^```.*?^```")
-# Pages outside docs/ that the site has beside those of docs/, and the first page of each language.
+# The site's pages from outside docs/, and the first page of each language.
 PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FIRST = {"en": "README.md", "zh": "README.zh.md"}
 
 
 def places(root, language):
-    """Where each page of a language goes, by its path in the repository."""
+    """Returns where each page of a language goes, by its path in the repository."""
     folder = "docs" if language == "en" else "docs/zh"
     at = {FIRST[language]: "index.md"}
     for page in sorted((root / folder).rglob("*.md")):
@@ -34,7 +34,7 @@ def places(root, language):
 
 
 def rewrite(text, page, at, root, out, languages):
-    """The page's text with links from its place in the site. Code is left alone."""
+    """Returns the page's text with links for its place in the site. Code is unchanged."""
 
     def link(match):
         to = match.group(2)
@@ -67,7 +67,7 @@ def rewrite(text, page, at, root, out, languages):
 
 
 def copy(source, root, out):
-    """Copies a file that pages link to, and returns its path in the site's pages. As text: a browser shows it."""
+    """Copies a file that pages link to as text, which browsers display, and returns its path in the site's pages."""
     name = "files/" + source.relative_to(root).as_posix()
     if not name.endswith((".txt", ".csv", ".json", ".yaml", ".png", ".svg")):
         name += ".txt"
@@ -77,7 +77,7 @@ def copy(source, root, out):
 
 
 def commands(binary):
-    """The page of commands and flags, as the program describes itself."""
+    """Returns the page of commands and flags from the program's help."""
     text = subprocess.run([binary, "man", "--markdown"], check=True, capture_output=True, text=True).stdout
     text = re.sub(r"(?m)^(#+) ", r"#\1 ", text)
     return "# Commands and flags\n\nMade from the program. `tsimport COMMAND --help` prints the same by groups.\n\n" + text.replace("<", "&lt;")

@@ -19,7 +19,7 @@ import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Has a Flink cluster run "tsimport work" a number of times at once. They find their tasks in the job directory (docs/flink.md). */
+/** Runs several "tsimport work" processes on a Flink cluster. They find their tasks in the job directory (docs/flink.md). */
 public final class FlinkJob {
     public static void main(String[] args) throws Exception {
         if (args.length < 3) {
@@ -28,11 +28,11 @@ public final class FlinkJob {
         int workers = Integer.parseInt(args[1]);
         Configuration conf = new Configuration();
         conf.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
-        // Flink counts the failures of all tasks: in an outage of the service each of them fails.
+        // Flink counts the failures of all tasks, and in an outage of the service every task fails.
         conf.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, 10 * workers);
         conf.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofSeconds(10));
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment(conf);
-        // Tasks of a batch job begin and fail each by itself.
+        // Tasks of a batch job start and fail independently.
         env.setRuntimeMode(RuntimeExecutionMode.BATCH).setParallelism(workers);
         if (args[2].contains("://")) {
             env.registerCachedFile(args[2], Worker.CACHED, true);
@@ -67,7 +67,7 @@ public final class FlinkJob {
                 log.join(1000);
                 end(code);
                 return number;
-            } finally { // it runs still if Flink has interrupted this thread
+            } finally { // it still runs if Flink interrupted this thread
                 worker.destroy();
                 try {
                     worker.waitFor(10, TimeUnit.SECONDS);
@@ -87,7 +87,7 @@ public final class FlinkJob {
             }
         }
 
-        /** Throws unless the load is done. After codes that another attempt does not change, Flink is not to try again. */
+        /** Throws unless the load is done. After exit codes that another attempt would repeat, Flink does not restart the task. */
         private void end(int code) throws Exception {
             if (code == 0 || code == 3) {
                 return;
