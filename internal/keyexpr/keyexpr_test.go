@@ -260,7 +260,7 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 		`-SellerID`:                              "number",
 		`CardID < nil`:                           "nil has no order",
 		`desc(SellerID)`:                         "SellerID is a string",
-		`desc(CardID, "binary")`:                 `"binary" is not a form`,
+		`desc(CardID, "binary")`:                 `"binary" is not a valid form`,
 		`bucket(CardID, 0)`:                      "1 to 1000000",
 		`year(CardID)`:                           `"ms"`,
 		`format_time(Name, "plain")`:             "has no part",
@@ -278,7 +278,7 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 	} {
 		conformance.InALine(t, conformance.ErrorOf(Compile(source, Env{Columns: inputs})), says, "%s", source)
 	}
-	conformance.Refused(t, conformance.ErrorOf(Compile(strings.Repeat("(", MaxSource+1), Env{})), "at most", "too long")
+	conformance.Refused(t, conformance.ErrorOf(Compile(strings.Repeat("(", MaxSource+1), Env{})), "limit is 16384", "too long")
 	_, err := Compile("salt(5) + Name", Env{Columns: inputs})
 	conformance.Refused(t, err, "salt(5, column", "salt of nothing")
 }

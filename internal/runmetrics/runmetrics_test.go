@@ -36,8 +36,8 @@ tsimport_last_run_exit_code{command="load",load="",table="orders"} 0
 tsimport_last_run_rows{command="load",load="",outcome="read",table="orders"} 12
 tsimport_last_run_rows{command="load",load="",outcome="rejected",table="orders"} 2
 tsimport_last_run_rows{command="load",load="",outcome="written",table="orders"} 10
-# HELP tsimport_last_run_success_timestamp_seconds When the last run with exit code 0 ended, in seconds since 1970. TYPE
-# tsimport_last_run_success_timestamp_seconds gauge
+# HELP tsimport_last_run_success_timestamp_seconds When the last run with exit code 0 ended, in seconds since 1970.
+# TYPE tsimport_last_run_success_timestamp_seconds gauge
 tsimport_last_run_success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09
 # HELP tsimport_last_run_timestamp_seconds When the last run ended, in seconds since 1970.
 # TYPE tsimport_last_run_timestamp_seconds gauge
