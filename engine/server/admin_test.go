@@ -31,8 +31,8 @@ func TestAdminAPIErrors(t *testing.T) {
 	}{
 		{"GET", split, "", 405, "does not accept GET, only POST"},
 		{"PUT", "/_engine/stats", "", 405, "only GET, DELETE"},
-		{"POST", "/_engine/", "", 405, "does not take POST, only GET"},
-		{"DELETE", "/_engine", "", 405, "does not take DELETE, only GET"},
+		{"POST", "/_engine/", "", 405, "does not accept POST, only GET"},
+		{"DELETE", "/_engine", "", 405, "does not accept DELETE, only GET"},
 		{"GET", "/_engine/nothing", "", 404, "see GET /_engine/"},
 		{"POST", "/_engine/tables/t", "", 404, "there is no"},
 		{"POST", "/_engine/tables/t/explode", "{}", 404, "there is no"},

@@ -140,7 +140,7 @@ func TestUnrecordedAnswerIsAnError(t *testing.T) {
 	config.Transport = &answers{status: 200, bodies: [][]byte{unhex(t, described)}}
 	a := &Admin{Client: tablestore.NewClientWithConfig("http://fake", "i", "id", "s", "", config), Context: t.Context()}
 	got, err := a.Splits("t1")
-	conformance.Refused(t, err, "not seen", "%v", got)
+	conformance.Refused(t, err, "not recorded", "%v", got)
 }
 
 // splitter returns an Admin of a store in this process that can create tables with partitions.

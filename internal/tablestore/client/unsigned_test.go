@@ -229,7 +229,7 @@ func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 		for way, send := range ways(t, a, true) {
 			a.status, a.code, a.sign = 200, "", signatures["missing"]
 			err := send(operation)
-			conformance.True(t, (err != nil) == destroys && (err == nil || strings.Contains(Describe(err), "does not hold")),
+			conformance.True(t, (err != nil) == destroys && (err == nil || strings.Contains(Describe(err), "does not apply")),
 				"%s, %s: %v", operation, way, err)
 			a.sign = signatures["wrong"]
 			err = send(operation)

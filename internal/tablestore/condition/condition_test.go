@@ -97,7 +97,7 @@ func TestUncheckableConditionsAreRefused(t *testing.T) {
 		`md5(stored.a) == new.a`: "cannot check",
 		`stored.a in [new.a]`:    "cannot check",
 		`stored.a == nil`:        "cannot check",
-		strings.Repeat("stored.a < new.a or ", 17) + "stored.a < new.a": "the service takes 32",
+		strings.Repeat("stored.a < new.a or ", 17) + "stored.a < new.a": "limit is 32",
 	} {
 		conformance.InALine(t, conformance.ErrorOf(ParseWhen(text)), want, "%s", text)
 	}
