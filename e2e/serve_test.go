@@ -84,7 +84,7 @@ func TestServeRefusesInvalidStores(t *testing.T) {
 		{"", "--access-key-secret-file no-such-file", 2, "--access-key-secret-file: open no-such-file"},
 		{"", "--access-key-secret-file " + empty, 2, "its first line is empty or longer than 4096 bytes"},
 		{"", "--max-connections -1", 2, "--max-connections -1: want at least 1"},
-		{"", "--limiter queue", 2, "limiter queue needs a partition capacity or a limit of the table"},
+		{"", "--limiter queue", 2, "limiter queue needs a partition capacity or a table limit"},
 		{"", "--listen 0.0.0.0:0", 2, "the built-in access key is public"},
 		{"", "--tls-cert " + cert, 2, "--tls-cert and --tls-key go together"},
 		{"", "--memory --store x", 2, "--memory keeps nothing on disk"},

@@ -114,7 +114,7 @@ func (c *Config) Check() error {
 		value float64
 		max   float64
 	}{
-		{"partition capacity", c.PartitionUnits, maxUnits}, {"limit of the table", c.TableUnits, maxUnits},
+		{"partition capacity", c.PartitionUnits, maxUnits}, {"table limit", c.TableUnits, maxUnits},
 		{"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
 		{"jitter", c.Jitter, 1}, {"partitions", float64(c.Partitions), MaxPartitions},
 		{"auto split bytes", float64(c.AutoSplit.Bytes), 1e18}, {"auto split load", c.AutoSplit.Load, 1},
@@ -142,7 +142,7 @@ func (c *Config) Check() error {
 		return err
 	}
 	if c.Limiter != "" && c.PartitionUnits == 0 && c.TableUnits == 0 {
-		return fmt.Errorf("limiter %s needs a partition capacity or a limit of the table", c.Limiter)
+		return fmt.Errorf("limiter %s needs a partition capacity or a table limit", c.Limiter)
 	}
 	for n, factor := range c.Slow {
 		if n < 0 || n >= MaxPartitions {

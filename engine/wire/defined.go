@@ -12,7 +12,7 @@ func readDefined(to *[]DefinedColumn) func([]byte) *Error {
 	}
 }
 
-// DefinedColumns is AddDefinedColumn or DeleteDefinedColumn.
+// DefinedColumns is a decoded AddDefinedColumn or DeleteDefinedColumn request.
 type DefinedColumns struct {
 	Name   TableName
 	Add    []DefinedColumn

@@ -38,7 +38,7 @@ type Store interface {
 }
 
 // ErrExists is PutAbsent's error if the name is taken.
-var ErrExists = errors.New("it exists already")
+var ErrExists = errors.New("already exists")
 
 // Options configure the access to object stores.
 type Options struct {

@@ -399,10 +399,10 @@ func drawText(rnd *rand.Rand, depth int) string {
 		"(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
 }
 
-var programs = flag.Int("programs", 250, "random expressions that say which columns they tell")
+var programs = flag.Int("programs", 250, "random expressions by TestTellsMeansDifferentValues")
 
-// TestTellsMeansDifferentValues draws rows from few values. Rows with equal results must have equal values in the
-// columns of Tells; other columns may differ or not.
+// TestTellsMeansDifferentValues evaluates random expressions on all combinations of a few values. Rows with equal
+// results must agree in every column that Tells returns; other columns may differ.
 func TestTellsMeansDifferentValues(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

@@ -40,8 +40,8 @@ func PrintsDouble(text []byte, f float64) bool {
 	return signed && padded && !zero && (a < 1e-4 || a >= 1e6) && (len(digits) > 1 || digits[0] != '0')
 }
 
-// KeepsDouble reports whether f, the double nearest to a decimal number, preserves it: rounded to as many significant
-// digits, it has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many programs print), but
+// KeepsDouble reports whether f, the double nearest to the decimal number text, preserves it: f, rounded to as many
+// significant digits as text has, has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many programs print), but
 // not for 0.1000000000000000055 and 12345678901234567891.
 func KeepsDouble(text []byte, f float64) bool {
 	var room [40]byte

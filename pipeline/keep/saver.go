@@ -55,7 +55,7 @@ func (s *saver) write(j *saving) error {
 	}
 	for _, f := range j.files {
 		if err := f.Sync(); err != nil {
-			return fmt.Errorf("sync rejected rows: %w", err)
+			return fmt.Errorf("sync the run's files: %w", err)
 		}
 	}
 	if s.sync != nil {

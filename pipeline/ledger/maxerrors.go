@@ -21,13 +21,13 @@ func ParseMaxErrors(text string) (MaxErrors, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(p >= 0 && p <= 100) {
-			return MaxErrors{}, fmt.Errorf("max errors %q: want 0%% to 100%%", text)
+			return MaxErrors{}, fmt.Errorf("--max-errors %q: want 0%% to 100%%", text)
 		}
 		return MaxErrors{Percent: p, Share: true}, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < -1 {
-		return MaxErrors{}, fmt.Errorf("max errors %q: want a number, a percentage such as 1%%, or -1 for no limit", text)
+		return MaxErrors{}, fmt.Errorf("--max-errors %q: want a number, a percentage such as 1%%, or -1 for no limit", text)
 	}
 	return MaxErrors{Rows: n}, nil
 }

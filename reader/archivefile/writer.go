@@ -465,7 +465,7 @@ func widen(smallest, largest **int64, at *int64) {
 	}
 }
 
-// PartWriter collects a part in memory until it is complete. It is for one goroutine.
+// PartWriter collects a part in memory until it is complete. It is not safe for concurrent use.
 type PartWriter struct {
 	w           *Writer
 	part        Part

@@ -86,7 +86,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
-// Taken returns how many compressed bytes r has consumed if NewLimitedReader returned it, or -1.
+// Taken returns how many compressed bytes r, a decompressing reader, has consumed, or -1 for any other reader.
 func Taken(r io.Reader) int64 {
 	if r, ok := r.(*reader); ok {
 		return r.src.offset()

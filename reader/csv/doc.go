@@ -3,7 +3,7 @@
 //
 // # How a text is cut in parallel
 //
-// Whether a line end ends a record depends on all quotes before it. Instead of guessing, Scan works out a chunk for
+// Whether a line end ends a record depends on all quotes before it. Instead of guessing, Scan evaluates a chunk for
 // every state it could begin in: inside quotes, after a quote inside quotes, in a field, at the start of a field, after
 // an escape character. With quotes this takes at most three passes (usually two) that jump from quote to quote; with
 // escapes, one pass that jumps from line end to line end. The result is the first record end and the end state for each

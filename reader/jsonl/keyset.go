@@ -26,7 +26,7 @@ func (k *keySet) reset() {
 		k.slots = make([]keySlot, 64)
 		k.turn = 1
 	}
-	// Memory for a record with very many keys must not be kept, or slow down later records.
+	// The memory of a record with very many keys is not kept: it would slow down later records.
 	if len(k.slots) > 1<<16 && k.used < len(k.slots)/16 {
 		k.slots = make([]keySlot, 64)
 	}

@@ -98,7 +98,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	case len(fit) == 0:
 		return nil, fmt.Errorf("--source-table %s: the dump has no such table; it has %s", name, d.list(d.Tables))
 	case len(fit) > 1:
-		return nil, fmt.Errorf("--source-table %s: the dump has %s; name one with its schema", name, d.list(fit))
+		return nil, fmt.Errorf("--source-table %s matches several tables: %s; name one with its schema", name, d.list(fit))
 	}
 	t := fit[0]
 	switch {

@@ -18,7 +18,7 @@ type Moments struct {
 	all []*Moment
 }
 
-// Moment is a snapshot of several tables that their Origins read by the same few sessions, or the snapshot after it.
+// Moment is a snapshot of several tables whose Origins share a few sessions. A lost snapshot is replaced by a new one.
 type Moment struct {
 	*sessions
 	database string

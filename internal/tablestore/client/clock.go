@@ -159,7 +159,7 @@ func (c *Clock) Lag() (by time.Duration, known bool) {
 	}
 }
 
-// SkewWarning warns that this machine's clock is wrong by more than a second, or returns "".
+// SkewWarning returns a warning if this machine's clock is off by more than a second, otherwise "".
 func (c *Clock) SkewWarning() string {
 	by, known := c.Lag()
 	switch {

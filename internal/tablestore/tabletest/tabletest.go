@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Store is an engine in memory with its target and clients.
+// Store is an in-memory engine with its target and clients.
 type Store struct {
 	*server.Server
 	Target client.Target

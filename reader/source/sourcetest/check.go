@@ -251,7 +251,7 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 	}
 	conformance.Must(t, errors.Join(p.Close(), s.Finished()))
 	if got := slices.Concat(records...); !slices.Equal(got, whole.records) {
-		t.Errorf("%d records, want %d, or they differ", len(got), len(whole.records))
+		t.Errorf("in random order %d records are read, want the same %d as in order", len(got), len(whole.records))
 	}
 }
 
