@@ -56,7 +56,7 @@ func TestTableIsChosenByName(t *testing.T) {
 	}
 	wide.Arrange(names, record.Text)
 	for name, want := range map[string]string{
-		"": "2 tables with rows: b.t, b.u", "t": "--source-table t: the dump has a.t, b.t", "a.t": "", "u": "",
+		"": "2 tables with rows: b.t, b.u", "t": "--source-table t matches several tables: a.t, b.t", "a.t": "", "u": "",
 		"x": "no such table; it has a.t, b.t, b.u, wide", "wide": "4097 columns",
 	} {
 		of, err := d.Choose(name)
