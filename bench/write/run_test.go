@@ -57,7 +57,7 @@ func TestStoppedRunDropsTableAndReports(t *testing.T) {
 		c := configOf(store.Target)
 		c.Rows, c.Duration = 0, time.Hour
 		c.Say = func(_ words.Kind, line string) {
-			if strings.HasSuffix(line, " made") {
+			if strings.HasSuffix(line, " created") {
 				time.AfterFunc(50*time.Millisecond, func() {
 					stop(cause)
 					if hardToo {
