@@ -190,6 +190,8 @@ func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 		n := p.bytes()
 		conformance.True(t, n <= int64(limit), "a part of %d bytes, more than %d", n, limit)
 		conformance.Equal(t, (p.Split.Number == 0), (p.Split.FirstRecord == 0), "split %d", p.Split.Number)
+		lines := int64(strings.Count(text[:p.Split.Offset], "\n")) // a resumed load begins there
+		conformance.Equal(t, lines, p.Split.FirstLine, "lines before offset %d", p.Split.Offset)
 		got, parts, input = append(got, all...), parts+1, input+p.Split.Input
 	}); err != nil {
 		t.Error(err)
