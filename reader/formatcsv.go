@@ -336,7 +336,8 @@ func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	}
 	if s.o.Names != nil {
 		if len(s.o.Names) != width {
-			return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name, len(s.o.Names), width)
+			return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name,
+				len(s.o.Names), width)
 		}
 		s.nameColumns(s.o.Names)
 		return nil

@@ -41,8 +41,8 @@ func PrintsDouble(text []byte, f float64) bool {
 }
 
 // KeepsDouble reports whether f, the double nearest to the decimal number text, preserves it: f, rounded to as many
-// significant digits as text has, has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many programs print), but
-// not for 0.1000000000000000055 and 12345678901234567891.
+// significant digits as text has, has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many
+// programs print), but not for 0.1000000000000000055 and 12345678901234567891.
 func KeepsDouble(text []byte, f float64) bool {
 	var room [40]byte
 	digits, exponent := significant(room[:0], text)
