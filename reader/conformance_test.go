@@ -403,7 +403,7 @@ var claims = []claim{
 		Options{Dialect: csv.Dialect{Delimiter: "+|", RecordEnd: "&|\n"}}, "id,name; 1,a,b; 2,c\nd"},
 
 	{"objects in sequence (even pretty-printed)", "made/text/pretty.json", Options{}, "id; 1; 2"},
-	{"or is an invalid one, is a rejected record", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
+	{"is not a valid object is a rejected record", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
 	{"a missing comma", "made/text/no-comma.json", Options{}, "refused: at byte 12: want ',' or ']', found '{'"},
 	{"an unterminated array fails the load", "made/text/no-end.json", Options{}, "refused: the array has no end"},
 	{"The vendor's own export lines", "made/text/export.jsonl", Options{}, "…; a,1; b,x"},
@@ -435,7 +435,7 @@ var claims = []claim{
 		"id,name,v; UInt64,String,Nullable(String); 1,a \"b\",\\N"},
 	{"`ESCAPED BY '\\'`", "made/text/hive-escaped.txt", dialect("hive-escaped", bare), "c1,c2,c3; 1,a\x01b,; 2,c\nd,"},
 	{"text tables without", "made/text/hive-plain.txt", dialect("hive-plain", bare), "c1,c2,c3; 1,a\\b,\\N; 2,c\\,d"},
-	{"records that depend on it", "made/text/hive-doubt.txt", dialect("hive", bare), "c1,c2,c3; AmbiguousEscape; 2,e,f"},
+	{"records that depend on the answer", "made/text/hive-doubt.txt", dialect("hive", bare), "c1,c2,c3; AmbiguousEscape; 2,e,f"},
 	{"CSV of Excel, with or without a first line `sep=;`", "made/text/excel.csv", dialect("excel"), "id,name; 1,a;b"},
 
 	{"page checksum is wrong", apache + "datapage_v1-corrupt-checksum.parquet", Options{}, "refused: page checksum"},
@@ -445,7 +445,7 @@ var claims = []claim{
 	{"INT96 nanoseconds outside a day", apache + "int96_from_spark.parquet", Options{}, "…; OutOfRange…"},
 	{"compression LZ4 (deprecated, without a definition) | read", apache + "hadoop_lz4_compressed.parquet", Options{},
 		"c0,c1,v11; 1593604800,abc,42; 1593604800,def,7.7; 1593604801,abc,42.125; 1593604801,def,7.7"},
-	{"Encryption, LZO, and values in other files are not supported",
+	{"Encryption, LZO, and values in other files are refused",
 		"parquet/duckdb/data/parquet-testing/encryption/encrypted_footer.parquet", Options{}, "refused: encrypted"},
 }
 
