@@ -126,7 +126,7 @@ func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 		"a column that is not": {func(c *trial) { c.Write.When = mustWhen(t, "stored.x < new.x") }, "new.x"},
 		"equality":             {func(c *trial) { c.Write.When = mustWhen(t, "stored.at == new.at") }, "--order none"},
 		"a constant": {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") },
-			"it compares nothing with the new row"},
+			"it does not refer to the new row"},
 		"verify": {func(c *trial) { c.Compared = true }, "--verify"},
 		"verify of increments": {func(c *trial) {
 			c.Compared, c.Write.Mode, c.Write.When, c.Columns.Exclude = true, table.Increment, nil, []string{"text"}

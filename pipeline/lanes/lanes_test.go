@@ -177,7 +177,7 @@ func TestFlushRequestSendsPartialBatches(t *testing.T) {
 	conformance.True(t, l == nil, "a part of a batch is sent at once, though nobody waits any more")
 }
 
-func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
+func TestSlowestPartitionIsNamedOnlyIfItStandsOut(t *testing.T) {
 	waited := func(seconds ...float64) *ledger.ReportSlowest {
 		s := new(Set)
 		var bounds []table.Value

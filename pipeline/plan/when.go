@@ -32,8 +32,8 @@ func (p *planner) checkWhen() error {
 	}
 	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such " +
 		"as stored.at < new.at"
-	const nothing = "it compares nothing with the new row, and could refuse the load's own writes: name one of its " +
-		"columns, as in stored.updated_at < new.updated_at"
+	const nothing = "it does not refer to the new row, so it could refuse the load's own writes: compare with one " +
+		"of the new row's columns, as in stored.updated_at < new.updated_at"
 	switch {
 	case r.When.Rising():
 	case len(r.When.New()) == 0 && p.plan.Live:

@@ -126,7 +126,8 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder created if missing. Release then removes it if empty, unless Keep was called.
+// TakePassing is like TakeLock, but creates the folder if it is missing. In that case Release removes the folder if it
+// is empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {

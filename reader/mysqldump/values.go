@@ -123,7 +123,7 @@ func (v *values) string(scratch *[]byte) ([]byte, error) {
 		rest := v.text[v.pos:]
 		n := textEnd(rest, '\'')
 		if n < 0 || rest[n] == '\\' && n+1 == len(rest) {
-			return nil, errors.New("want the end of a text")
+			return nil, errors.New("unterminated string")
 		}
 		*scratch = append(*scratch, rest[:n]...)
 		switch {

@@ -90,7 +90,8 @@ type Record struct {
 	Mode table.Mode
 	// Cells are the attributes of a record that describes itself (source.About.Wide); other records have none.
 	Cells []Cell
-	// Packed, if not nil, has such a record's checked PlainBuffer bytes, without a header; Unpack moves them into Cells.
+	// Packed, if not nil, holds a self-describing record as verified PlainBuffer, without a header. Unpack decodes it
+	// into Cells and clears Packed.
 	Packed []byte
 	Unpack func()
 	// Row, if not nil, is a finished row: it is written unchanged, and Fields and Cells are ignored.

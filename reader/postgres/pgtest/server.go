@@ -62,7 +62,7 @@ func prepare(t testing.TB) *Server {
 	return s
 }
 
-// Go starts the server, also after Stop.
+// Go starts the server. It can be called again after Stop.
 func (s *Server) Go() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",

@@ -67,7 +67,7 @@ func (p *Place) Run(name string, args ...string) {
 	}
 }
 
-// Own makes a copy of a file that only the server's user can read.
+// Own copies a file; only the server's user can read the copy.
 func (p *Place) Own(file, copied string) {
 	p.Helper()
 	text, err := os.ReadFile(file)

@@ -110,7 +110,7 @@ func (p *Place) Lock(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close unlocks the place. A lease that cannot be released is taken over after a while.
+// Close unlocks the place. If its lease cannot be released, another process can take it over once it expires.
 func (p *Place) Close() (err error) {
 	if p.lease != nil {
 		_ = p.lease.Release()
