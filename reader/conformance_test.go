@@ -435,7 +435,8 @@ var claims = []claim{
 		"id,name,v; UInt64,String,Nullable(String); 1,a \"b\",\\N"},
 	{"`ESCAPED BY '\\'`", "made/text/hive-escaped.txt", dialect("hive-escaped", bare), "c1,c2,c3; 1,a\x01b,; 2,c\nd,"},
 	{"text tables without", "made/text/hive-plain.txt", dialect("hive-plain", bare), "c1,c2,c3; 1,a\\b,\\N; 2,c\\,d"},
-	{"records that depend on the answer", "made/text/hive-doubt.txt", dialect("hive", bare), "c1,c2,c3; AmbiguousEscape; 2,e,f"},
+	{"records that depend on the answer", "made/text/hive-doubt.txt", dialect("hive", bare),
+		"c1,c2,c3; AmbiguousEscape; 2,e,f"},
 	{"CSV of Excel, with or without a first line `sep=;`", "made/text/excel.csv", dialect("excel"), "id,name; 1,a;b"},
 
 	{"page checksum is wrong", apache + "datapage_v1-corrupt-checksum.parquet", Options{}, "refused: page checksum"},

@@ -278,7 +278,8 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 	} {
 		conformance.InALine(t, conformance.ErrorOf(Compile(source, Env{Columns: inputs})), says, "%s", source)
 	}
-	conformance.Refused(t, conformance.ErrorOf(Compile(strings.Repeat("(", MaxSource+1), Env{})), "limit is 16384", "too long")
+	conformance.Refused(t, conformance.ErrorOf(Compile(strings.Repeat("(", MaxSource+1), Env{})), "limit is 16384",
+		"too long")
 	_, err := Compile("salt(5) + Name", Env{Columns: inputs})
 	conformance.Refused(t, err, "salt(5, column", "salt of nothing")
 }
