@@ -26,7 +26,7 @@ type notRows struct {
 }
 
 const (
-	toParquet   = "convert it to Parquet, for example with pyarrow:  "
+	toParquet   = "convert it to Parquet, for example with pyarrow: "
 	notATable   = "it has no rows; export its table to CSV first"
 	dialectsWay = "have the program write rows instead, as "
 )
