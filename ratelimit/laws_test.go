@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"example.com/tsimport/engine/limiter"
 	"example.com/tsimport/internal/conformance"
 )
@@ -28,6 +30,7 @@ var (
 	lawSeeds = flag.Uint64("law-seeds", 0, "number of seeds of TestLaws, which reports the worst; 0 skips it")
 	lawWord  = flag.String("law-cell", "", "only cells that contain this word")
 	lawGrid  = flag.Bool("law-grid", false, "the whole grid instead of the 86 cells")
+	update   = flag.Bool("update", false, "record the runs anew")
 )
 
 // lawMaker makes the controllers of a load's lanes.
@@ -108,6 +111,42 @@ func TestLaws(t *testing.T) {
 			fmt.Printf("| %s: %s | %s |\n", c.group, c.name, lines[i])
 		}
 	}
+}
+
+// TestControllerRepeatsRecordedRuns runs each cell briefly with one seed. Any change of the controller changes some of
+// the recorded figures: it is then for its author to say, by -update, that the change was meant.
+func TestControllerRepeatsRecordedRuns(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("recorded on amd64; other processors round differently")
+	}
+	var runs strings.Builder
+	for _, c := range lawCells() {
+		brief := max(5*time.Second, time.Duration(30_000/c.capacity()*float64(time.Second)))
+		if c.group == "changes" {
+			brief = 135 * time.Second // the last change comes after two minutes
+		}
+		c.length = min(c.length, brief)
+		x := newLawSim(&c.lawScene, theLaw, 1).run()
+		fmt.Fprintf(&runs, "%s: %s: %d requests, %.0f units, %.6f refused, %.6f s queued\n", c.group, c.name, x.requests,
+			x.rows*c.perRow, x.begins, x.delay)
+	}
+	const name = "testdata/runs.golden"
+	if *update {
+		must(t, os.WriteFile(name, []byte(runs.String()), 0o644))
+	}
+	recorded, err := os.ReadFile(name)
+	must(t, err)
+	if diff := cmp.Diff(strings.Split(string(recorded), "\n"), strings.Split(runs.String(), "\n")); diff != "" {
+		t.Errorf("runs differ (-recorded +now):\n%s", diff)
+	}
+}
+
+// capacity is the number of units per second that the limiters of a cell admit.
+func (c *lawCell) capacity() float64 {
+	if c.table != nil {
+		return c.table.Rate
+	}
+	return c.lane.Rate * float64(c.lanes)
 }
 
 // figures shows the shares of units used and rows refused, the delay's 95th percentile, and the smaller load's part.
