@@ -247,11 +247,18 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool,
 	if ctx.Err() != nil || s.job.o.Drain.Err() != nil || errors.As(err, new(*jobdir.FaultError)) {
 		return true, err
 	}
+	ended := s.noteEnd(ctx, l.Name)
+	if ctx.Err() != nil || errors.As(ended, new(*jobdir.FaultError)) {
+		return true, ended
+	}
+	if err == nil {
+		err = ended // a damaged object of this load, which is no reason to stop the others
+	}
 	if err != nil {
 		s.job.o.Say.Warn("%v", err)
 		s.failed[l.Name] = err
 	}
-	return true, s.noteEnd(ctx, l.Name)
+	return true, nil
 }
 
 // failure returns the error of a process for which only failed loads remain: the one that sets the exit code.

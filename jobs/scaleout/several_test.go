@@ -192,16 +192,20 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 // TestFailedLoadDoesNotBlockOthers: its input may be missing only on this machine, so another process may do it.
 func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "after f": 1}, func(l *OneLoad) {
+		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1, "after f": 1}, func(l *OneLoad) {
 			if l.Name == "after f" {
 				l.After = []string{"f"}
 			}
 		})
+		planOfG := FolderOf("g") + "/" + PlanName
+		text := conformance.Try(m.store.Get(t.Context(), planOfG)).Must(t)
+		must(t, m.store.Put(t.Context(), planOfG, []byte(`{"version": 1}`))) // damaged
 		m.fails = map[string]error{"e": errors.New("its table is locked"), "f": progress.Unfitf("its input has changed")}
 		_, err := m.work(m.start("one", 1, -1, 0))
 		refused(t, err, exitcode.Failed, "its table is locked")
-		conformance.True(t, len(m.begun) == 6 && !slices.Contains(m.begun, "after f"), "begun: %q", m.begun)
+		conformance.True(t, len(m.begun) == 7 && !slices.Contains(m.begun, "after f"), "begun: %q", m.begun)
 		m.fails = nil
+		must(t, m.store.Put(t.Context(), planOfG, text))
 		done := conformance.Try(m.work(m.start("two", 2, -1, 0))).Must(t)
 		conformance.Equal(t, done.ExitCode, exitcode.OK, "how the job ends")
 	})
