@@ -191,9 +191,9 @@ func TestHowTosAreShortAndBeginWithCommand(t *testing.T) {
 
 var (
 	goTest = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" +
-		`]*? -run '?([^ '"` + "`" + `\n]+)`)
+		`]*? -run ['"]?([^ '"` + "`" + `\n]+)`)
 	benches = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" +
-		`]*? -bench '?([^ '"` + "`" + `\n]+)`)
+		`]*? -bench ['"]?([^ '"` + "`" + `\n]+)`)
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
