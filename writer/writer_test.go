@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/internal/tablestore/encode"
 )
 
@@ -338,6 +339,43 @@ func TestOwnAttemptFailingConditionIsNotAReject(t *testing.T) {
 		repeated[0] = tt.repeated
 		conformance.Must(t, conformance.ErrorOf(New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes)))
 		conformance.Equal(t, outcomes[0].Fate, tt.want, "%s: %+v", tt.name, outcomes[0])
+	}
+}
+
+// TestUnmetConditionAfterLostAnswerIsReadBack: the earlier attempt may be why the condition of --when is not met.
+func TestUnmetConditionAfterLostAnswerIsReadBack(t *testing.T) {
+	column := func(name, value string, at int64) *tablestore.AttributeColumn {
+		return &tablestore.AttributeColumn{ColumnName: name, Value: value, Timestamp: at}
+	}
+	when := conformance.Try(condition.ParseWhen("stored.v < new.v")).Must(t)
+	ours, older := column("v", "v", 9), column("v", "a", 8)
+	for name, tt := range map[string]struct {
+		mode  table.Mode
+		get   *tablestore.GetRowResponse
+		want  table.Fate
+		unmet bool
+	}{
+		"a put stands":                     {table.Put, storedRow(0, ours), table.Written, false},
+		"a put leaves no other column":     {table.Put, storedRow(0, ours, column("x", "v", 9)), table.Refused, true},
+		"a put leaves no other version":    {table.Put, storedRow(0, ours, older), table.Refused, true},
+		"an update leaves other columns":   {table.Update, storedRow(0, ours, column("x", "v", 9)), table.Written, false},
+		"an update leaves older versions":  {table.Update, storedRow(0, ours, older), table.Written, false},
+		"another row passed the condition": {table.Update, storedRow(0, column("v", "w", 9)), table.Refused, true},
+		"the row was deleted":              {table.Put, new(tablestore.GetRowResponse), table.Refused, true},
+		"the row cannot be read":           {table.Put, nil, table.Unknown, false},
+	} {
+		f := &fake{write: each(failed("OTSConditionCheckFail")),
+			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
+				if tt.get == nil {
+					return nil, errors.New("EOF")
+				}
+				return tt.get, nil
+			}}
+		rows, repeated, outcomes := batch(t, 1, tt.mode)
+		repeated[0] = true
+		w := New(f, f, "t", tt.mode, table.Ignore).With(Options{When: when})
+		conformance.Must(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)))
+		conformance.True(t, outcomes[0].Fate == tt.want && outcomes[0].Unmet == tt.unmet, "%s: %+v", name, outcomes[0])
 	}
 }
 
