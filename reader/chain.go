@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// covers returns the number of bytes that the sums cover.
+// covers returns the number of bytes that c's sums cover.
 func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
-// sumAt returns the sum of the first n bytes, and whether there is one.
+// sumAt returns the sum of the first n bytes, or false if there is none.
 func sumAt(c source.Chain, n int64) (uint64, bool) {
 	if c.Every <= 0 || n%c.Every != 0 || n/c.Every < 1 || n/c.Every > int64(len(c.Sums)) {
 		return 0, false
@@ -23,10 +23,10 @@ func sumAt(c source.Chain, n int64) (uint64, bool) {
 
 const (
 	defaultChainBytes = 8 << 20
-	maxSums           = 512 // above this, every other sum is dropped
+	maxSums           = 512 // above this number, every other sum is dropped
 )
 
-// chainer makes the chain of a stream as it is read, and compares it with the chain of an earlier reading.
+// chainer computes the chain of a stream as it is read, and compares it with the chain of an earlier reading.
 type chainer struct {
 	name string
 	unit int64
@@ -59,14 +59,14 @@ func (c *chainer) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// expect sets the expected chain.
+// expect sets the chain of the earlier reading.
 func (c *chainer) expect(known source.Chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.want = known
 }
 
-// note records the sum of the bytes so far, or fails if it is not the expected one.
+// note records the sum of the bytes so far. It fails if the earlier reading had another one.
 func (c *chainer) note() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *chainer) note() error {
 	return nil
 }
 
-// chain returns the stream's known sums; during a second reading, the sums of the first.
+// chain returns the stream's sums: those of the earlier reading until this one has covered more bytes.
 func (c *chainer) chain() source.Chain {
 	c.mu.Lock()
 	defer c.mu.Unlock()

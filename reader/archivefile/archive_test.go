@@ -30,7 +30,7 @@ func subject() Subject {
 	return Subject{Table: "t", Key: key, Ranges: []string{"low", "high"}}
 }
 
-// row returns a row with a cell that has a version for each time.
+// row returns a row whose cell has one version per time.
 func row(id int64, times ...int64) *record.Record {
 	r := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}}
 	for _, at := range times {
@@ -39,7 +39,7 @@ func row(id int64, times ...int64) *record.Record {
 	return r
 }
 
-// writePart adds a part with the rows to a range, and ends the range if next is nil.
+// writePart adds a part with the rows to a range. If next is nil, it ends the range.
 func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Record) {
 	t.Helper()
 	p := conformance.Try(w.NewPart(rng)).Must(t)
@@ -49,7 +49,7 @@ func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Re
 	must(t, p.Commit(next))
 }
 
-// begun opens a folder and begins an archive there.
+// begun begins an archive in dir.
 func begun(t *testing.T, dir string) *Writer {
 	t.Helper()
 	w := conformance.Try(Exact.Open(dir, false)).Must(t)
@@ -138,7 +138,7 @@ func change(file string, how func([]byte) []byte) error {
 	return os.WriteFile(file, how(b), 0o600)
 }
 
-// edit replaces all occurrences of a text in the manifest.
+// edit replaces all occurrences of from in the manifest.
 func edit(from, to string) func(*Manifest) error {
 	return func(m *Manifest) error {
 		return change(filepath.Join(m.Dir(), ManifestName),
@@ -179,7 +179,7 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	conformance.True(t, errors.As(err, new(*OccupiedError)), "a complete archive was opened again: %v", err)
 }
 
-// fullPlace fails one operation for lack of space. A journal write fails after part of its line is written.
+// fullPlace fails one operation with ENOSPC. A failing journal write leaves part of its line.
 type fullPlace struct {
 	place
 	left int // number of operations before the failing one
@@ -200,7 +200,7 @@ func (f *fullPlace) put(name string, body []byte) error {
 }
 
 func (f *fullPlace) beginJournal(line []byte) error {
-	return errors.Join(f.full(), f.place.beginJournal(line)) // the journal may exist already
+	return errors.Join(f.full(), f.place.beginJournal(line)) // the journal may already exist
 }
 
 func (f *fullPlace) appendJournal(line []byte) error {
@@ -222,7 +222,7 @@ func (f *fullPlace) clean() error {
 	return f.place.clean()
 }
 
-// export writes the missing parts of an archive of 60 rows in two ranges.
+// export writes an archive of 60 rows in two ranges. It resumes an interrupted one.
 func export(at place) (err error) {
 	w, err := Exact.open(at, false)
 	if err != nil {
@@ -259,7 +259,7 @@ func export(at place) (err error) {
 	return err
 }
 
-// TestArchiveOnFullDiskIsContinued makes each operation in turn fail, both in a folder and in a store.
+// TestArchiveOnFullDiskIsContinued makes each operation fail in turn, in a folder and in a store.
 func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 	ctx := t.Context()
 	for kind, open := range map[string]func(dir string) (place, error){
@@ -281,7 +281,7 @@ func TestArchiveOnFullDiskIsContinued(t *testing.T) {
 					t.Fatalf("operation %d: %v", n, err)
 				}
 				m, err := Read(dir)
-				if err == nil { // all but removing the journal was done
+				if err == nil { // everything was done except removing the journal
 					err = m.Check(ctx)
 				} else if at, err = open(dir); err == nil {
 					err = export(at)
@@ -365,7 +365,7 @@ func TestPartKeepsSourceContract(t *testing.T) {
 	conformance.Equal(t, i, 300, "rows")
 }
 
-func TestPartChangedDuringReadFailsAtEnd(t *testing.T) {
+func TestPartReplacedDuringReadFailsAtEnd(t *testing.T) {
 	m := written(t, 50)
 	parts, err := New(m).Open(t.Context(), nil)
 	must(t, err)

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Format and version in a lake's manifest. A lake is a set of files with one schema that others read as one table.
+// Format and version in a lake's manifest. A lake is a set of files with a common schema that others read as one table.
 const (
 	LakeFormat  = "tsimport-lake"
 	LakeVersion = 1
@@ -32,23 +32,23 @@ const LakeManifestName = "_manifest.json"
 
 var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv\.gz|csv\.zst|parquet)$`)
 
-// Layout is the format of a lake's files and their folders.
+// Layout is the format of a lake's files and the names of their folders.
 type Layout struct {
 	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
-	Folders string `json:"folders,omitempty"` // as the user gave it, such as dt={day(at)}
+	Folders string `json:"folders,omitempty"` // pattern given by the user, such as dt={day(at)}
 }
 
 func (l *Layout) facts() []progress.Fact {
 	return []progress.Fact{{Name: "--format", Value: l.Format}, {Name: "the folders of -o", Value: l.Folders}}
 }
 
-// FileColumn is an attribute column and the types of its values. A column that is named but in no row has no types.
+// FileColumn is an attribute column with the types of its values. Types is empty if no row has the column.
 type FileColumn struct {
 	Name  string       `json:"name"`
 	Types []table.Type `json:"types"`
 }
 
-// growth returns the columns that before lacks or has with fewer types.
+// growth returns the columns that are missing in before or have fewer types there.
 func growth(before, columns []FileColumn) (grown []FileColumn) {
 	for i, c := range columns {
 		if i >= len(before) || len(before[i].Types) < len(c.Types) {
@@ -63,7 +63,7 @@ type LakeManifest struct {
 	Version int               `json:"version"`
 	Table   string            `json:"table"`
 	Target  string            `json:"target"`        // address of the table
-	Created int64             `json:"creation_time"` // time of the table, in microseconds since 1970; 0 if unknown
+	Created int64             `json:"creation_time"` // creation of the table, in microseconds since 1970; 0 if unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Layout  Layout            `json:"layout"`
 	Columns []FileColumn      `json:"columns"` // columns after the key in every file, in this order
@@ -84,10 +84,10 @@ type LakeFile struct {
 
 func (w *Writer) Columns() []FileColumn { return w.columns }
 
-// Grows sets the function that returns all columns of the files so far; they only grow. The journal notes new ones.
+// Grows sets the function that returns all columns found so far. The journal records changes of them.
 func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 
-// Owed returns the files that an interrupted export was putting. It must put them again, in case an old put comes late.
+// Owed returns the files whose put by an interrupted export may take effect late. The caller must put them again.
 func (w *Writer) Owed(rng int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *Encoded) part(rng int, name string) *Part {
 		Width: f.Width}
 }
 
-// Put puts files with the next rows of a range, made by encode. Then the range's position is next; nil ends the range.
+// Put puts files made by encode, which contain the range's next rows. next is the range's new position; nil ends it.
 func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded, error), next []byte) error {
 	at := w.Range(rng)
 	if err := cmp.Or(w.note(entry{Range: rng, At: at, Puts: names}), w.step("files announced")); err != nil {
@@ -130,7 +130,7 @@ func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded
 	return cmp.Or(w.note(e), w.step("files noted"))
 }
 
-// Rewrite rewrites the files that have fewer columns than others, several concurrently. All ranges must be complete.
+// Rewrite rewrites files with fewer columns than others, up to atATime concurrently. All ranges must be complete.
 func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded,
 	error)) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -163,7 +163,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 		return err
 	}
 	was := (&Encoded{Body: body}).part(p.Range, p.Name)
-	f, err := rewrite(body, p.Width, p.Rows) // unchanged if rewritten before without being noted
+	f, err := rewrite(body, p.Width, p.Rows) // unchanged if an interrupted run rewrote it before noting it
 	if err == nil && (was.SHA256 != p.SHA256 && !bytes.Equal(f.Body, body) || f.Rows != p.Rows) {
 		err = errors.New("it was changed after it was written; " + progress.StartOver)
 	}
@@ -180,7 +180,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 		w.step("rewriting noted"))
 }
 
-// Discard removes everything that was written, because repeating the same export would fail again.
+// Discard removes all files of the export, because resuming it would fail again.
 func (w *Writer) Discard() error {
 	w.subject = Subject{}
 	return cmp.Or(w.clear(func(string) bool { return false }), w.place.clean())

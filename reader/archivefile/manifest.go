@@ -25,32 +25,32 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The first fields of a manifest.
+// Format and version in an archive's manifest.
 const (
 	Format = "tsimport-archive"
-	// Version is the format's version; readers refuse any other. Version 1, before the first release, had different lines.
+	// Version is the format's version; readers refuse any other. Version 1 predates the first release.
 	Version = 2
 )
 
-// ManifestName is the file that makes a folder an archive.
+// ManifestName is the name of an archive's manifest.
 const ManifestName = "manifest.json"
 
-// partName matches the names of parts and is unlikely to match any other file's.
+// partName matches the names of parts and, in practice, no other file's.
 var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
 
-// Manifest describes an archive. Its many fields are those of the JSON text.
+// Manifest describes an archive. It has many fields because it mirrors the JSON document.
 type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 
 	Table   string            `json:"table"`
 	Target  string            `json:"target"`        // address of the table
-	Created int64             `json:"creation_time"` // time of the table, in microseconds since 1970; 0 if unknown
+	Created int64             `json:"creation_time"` // creation of the table, in microseconds since 1970; 0 if unknown
 	Key     []table.KeyColumn `json:"primary_key"`
 	Options table.Definition  `json:"options"`
 	Defined []Column          `json:"defined_columns"`
 	Indexes []string          `json:"indexes"`
-	// IndexesAre has the definition of each index in Indexes.
+	// IndexesAre holds the definition of each index in Indexes.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
 	// Columns names all attributes of the rows; nil if there are more than maxColumns or they are unknown.
@@ -61,20 +61,20 @@ type Manifest struct {
 	Rows     int64     `json:"rows"`
 	Cells    int64     `json:"cells"`
 	Bytes    int64     `json:"bytes"`         // total size of all parts
-	Versions int       `json:"most_versions"` // largest number of versions of a cell
+	Versions int       `json:"most_versions"` // largest number of versions in any cell
 	Smallest *int64    `json:"smallest_timestamp"`
 	Largest  *int64    `json:"largest_timestamp"`
 	Ranges   []Range   `json:"ranges"`
 	Parts    []Part    `json:"parts"`
 
-	// SHA256 is the checksum of the manifest's text with 64 zeros in this field. It comes last.
+	// SHA256 is the checksum of the manifest's text with 64 zeros in this field, which comes last.
 	SHA256 string `json:"sha256"`
 
 	files Files
 }
 
 type Files interface {
-	// Path returns the address of a file, or of the folder for "".
+	// Path returns the address of the file, or of the folder if name is "".
 	Path(name string) string
 	// Size returns fs.ErrNotExist if the file does not exist.
 	Size(name string) (int64, error)
@@ -102,7 +102,7 @@ func (l localFiles) Open(_ context.Context, name string) (io.ReadCloser, error) 
 
 var errNoFile = errors.New("it is not a file")
 
-// Column is a predefined column.
+// Column is a predefined attribute column.
 type Column struct {
 	Name string     `json:"name"`
 	Type table.Type `json:"type"`
@@ -115,7 +115,7 @@ type Selection struct {
 	Columns  []string `json:"columns,omitzero"` // nil for all; empty for none
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
-	Keys     string   `json:"keys,omitempty"`     // checksum of the selected keys; "" for all
+	Keys     string   `json:"keys,omitempty"`     // checksum of the selected keys; "" for all rows
 	Versions int      `json:"versions,omitempty"` // versions kept of each cell; 0 for all
 }
 
@@ -135,7 +135,7 @@ func (s *Selection) Facts() []progress.Fact {
 // Range is a key range that was scanned separately. Its parts are in key order.
 type Range struct {
 	Name  string          `json:"name"`
-	First json.RawMessage `json:"first_key,omitempty"` // key of its first row, as in PK; absent without rows
+	First json.RawMessage `json:"first_key,omitempty"` // key of the first row, as in PK; absent if there is no row
 	Last  json.RawMessage `json:"last_key,omitempty"`
 	Rows  int64           `json:"rows"`
 	Bytes int64           `json:"bytes"`
@@ -147,7 +147,7 @@ type Part struct {
 	Range    int             `json:"range"` // index of its range
 	Rows     int64           `json:"rows"`
 	Cells    int64           `json:"cells"`
-	Bytes    int64           `json:"bytes"` // size of the file
+	Bytes    int64           `json:"bytes"` // size of the file, compressed
 	Text     int64           `json:"text_bytes"`
 	SHA256   string          `json:"sha256"` // checksum of the file
 	Versions int             `json:"most_versions"`
@@ -155,14 +155,14 @@ type Part struct {
 	Largest  *int64          `json:"largest_timestamp,omitempty"`
 	First    json.RawMessage `json:"first_key,omitempty"`
 	Last     json.RawMessage `json:"last_key,omitempty"`
-	Columns  []string        `json:"columns,omitempty"` // as in the manifest; absent there
-	Width    int             `json:"width,omitempty"`   // in a lake: how many of the columns, from the first, the file has
+	Columns  []string        `json:"columns,omitempty"` // names of its attribute columns; absent in the manifest
+	Width    int             `json:"width,omitempty"`   // in a lake: the file has this many of the first columns
 }
 
-// maxColumns limits the column names that are recorded.
+// maxColumns is the largest number of column names that are recorded.
 const maxColumns = 1024
 
-// TableOf returns the table in the manifest, without columns. DefinedTypes returns the types of predefined columns.
+// DefinedTypes returns the types of predefined columns by name.
 func (m *Manifest) DefinedTypes() map[string]table.Type {
 	types := map[string]table.Type{}
 	for _, c := range m.Defined {
@@ -181,7 +181,7 @@ func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// text returns the manifest's JSON text with its own checksum.
+// text returns the manifest's JSON text, including its checksum.
 func (m *Manifest) text() ([]byte, error) {
 	m.SHA256 = noSum
 	text, err := json.MarshalIndent(m, "", " ")
@@ -195,12 +195,12 @@ func (m *Manifest) text() ([]byte, error) {
 	return text, nil
 }
 
-// DamagedError says that an archive differs from what was written.
+// DamagedError says that an archive differs from what its writer recorded.
 type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
 
-// Is reports whether a path is an archive, complete or not: a manifest, or a folder with one, with parts or a journal.
+// Is reports whether path is a manifest, or a folder with a manifest, parts or a journal of an archive.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || Lake.in(context.Background(), localFiles(path)) {
@@ -219,10 +219,10 @@ func Is(path string) bool {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalName || IsPart(e.Name()) })
 }
 
-// IsPart reports whether a name is that of an archive's part.
+// IsPart reports whether name is the name of an archive's part.
 func IsPart(name string) bool { return partName.MatchString(name) }
 
-// HasFormat reports whether there is a manifest that begins like ours.
+// HasFormat reports whether there is a manifest that begins like an archive's.
 func HasFormat(ctx context.Context, files Files) bool { return Exact.in(ctx, files) }
 
 func (k *Kind) in(ctx context.Context, files Files) bool {
@@ -258,7 +258,7 @@ func Read(path string) (*Manifest, error) {
 	return m, err
 }
 
-// ReadFrom is Read for any Files.
+// ReadFrom is like Read, but reads from any Files.
 func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	file := files.Path(ManifestName)
 	size, err := files.Size(ManifestName)
@@ -328,7 +328,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	return m, nil
 }
 
-// CheckSizes compares the sizes of the parts with the manifest. It returns a DamagedError for the first mismatch.
+// CheckSizes compares the sizes of all parts with the manifest. It returns a DamagedError for the first mismatch.
 func (m *Manifest) CheckSizes(ctx context.Context) error {
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -347,7 +347,7 @@ func (m *Manifest) CheckSizes(ctx context.Context) error {
 	return nil
 }
 
-// Check compares every part with the manifest: sizes, then checksums. It returns a DamagedError for the first mismatch.
+// Check compares all parts with the manifest: sizes, then checksums. It returns a DamagedError for a mismatch.
 func (m *Manifest) Check(ctx context.Context) error {
 	if err := m.CheckSizes(ctx); err != nil {
 		return err
@@ -370,7 +370,7 @@ func (m *Manifest) Check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// isNot returns the error for a part that differs; if it is another part's content, the error names that one.
+// isNot returns the error for a part that differs. If p has the content of another part, the error names that part.
 func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
 	if sum, err := m.sumOf(ctx, p); err == nil {
 		for i := range m.Parts {

@@ -16,13 +16,13 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Objects beside an archive while it is written. Lists of inputs omit their names. The lease remains.
+// Objects used while an archive is written. Inputs never include them. The lease remains afterwards.
 const (
 	besideName  = ".tsimport-archive"
 	entryPrefix = besideName + "/entry-"
 )
 
-// objects is a place in an object store. Puts never replace an object; a late put of a killed process is removed first.
+// objects is a place in an object store. put never overwrites an object: it first deletes one left by a killed process.
 type objects struct {
 	ctx     context.Context
 	store   jobdir.Store
@@ -46,7 +46,7 @@ func (o *objects) lock() (err error) {
 	return err
 }
 
-// unlock ignores an error from returning the lease, because the lease expires.
+// unlock ignores errors, because a lease that is not released expires.
 func (o *objects) unlock() error {
 	_ = o.held.Release()
 	return nil
@@ -85,7 +85,7 @@ func (o *objects) remove(name string) error {
 	return o.store.Delete(o.ctx, name)
 }
 
-// put puts an object as long as the lease is held.
+// put stores an object if the lease is still held.
 func (o *objects) put(name string, body []byte) (err error) {
 	for range 3 {
 		if err := o.held.Check(); err != nil {
@@ -101,10 +101,10 @@ func (o *objects) put(name string, body []byte) (err error) {
 	return fmt.Errorf("%s: %w", o.Path(name), err)
 }
 
-// FilesIn returns an archive's files in an object store. Each is held in memory while it is read or written.
+// FilesIn returns an archive's files in an object store. Each file is held in memory while it is read or written.
 func FilesIn(ctx context.Context, s jobdir.Store) Files { return &objects{ctx: ctx, store: s} }
 
-// replace may take effect late as well, because for a given name it always puts the same content.
+// replace may overwrite an object, because it always stores the same content under a given name.
 func (o *objects) replace(name string, body []byte) error {
 	if err := o.held.Check(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (o *objects) appendJournal(line []byte) error {
 	return nil
 }
 
-// each calls do for every name, several concurrently.
+// each calls do for every name, up to 16 concurrently.
 func (o *objects) each(names []string, do func(ctx context.Context, i int, name string) error) error {
 	group, ctx := errgroup.WithContext(o.ctx)
 	group.SetLimit(16)
@@ -163,7 +163,7 @@ func (o *objects) continueJournal() ([]byte, error) {
 
 func (o *objects) closeJournal() error { return nil }
 
-// clean removes the first entry last: without it there is no journal.
+// clean deletes the first entry last, because there is no journal without it.
 func (o *objects) clean() error {
 	names, err := o.store.List(o.ctx, entryPrefix)
 	if err == nil {
@@ -180,9 +180,9 @@ func (o *objects) clean() error {
 	return o.store.Delete(o.ctx, entryName(0))
 }
 
-// remote is an archive's files in an object store, each in the version that was found.
+// remote provides an archive's files in an object store, each in the version found by Find.
 type remote struct {
-	place string // its address, without a trailing /
+	place string // address, without a trailing /
 	items map[string]*input.Item
 }
 
@@ -204,7 +204,7 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns the files of the archive at the address of its folder or manifest, or nil. An unfinished lake fails.
+// Find returns an archive's files, given the address of its folder or manifest, or nil. An unfinished lake is an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
 		items: map[string]*input.Item{}}

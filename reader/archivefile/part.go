@@ -62,7 +62,7 @@ func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// sampleBytes is the amount of text that a sample reads at a time.
+// sampleBytes is the largest amount of text that Sample reads at once.
 const sampleBytes = 64 << 10
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -76,7 +76,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return read, nil
 		}
 		if err != nil {
-			return max(read, 1), nil // the load reports the error
+			return max(read, 1), nil // the load will report the error
 		}
 		pc := next.(*piece)
 		if _, _, err := parser.Parse(source.Split{Data: pc.text}, each); err != nil {
@@ -87,12 +87,12 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// Seek does nothing: reading begins at the first row, because a part is small.
+// Seek does nothing: parts are small, so reading always begins at the first row.
 func (p *part) Seek(source.Place, source.Chain) {}
 
 func (p *part) Begin() source.Place { return source.Place{} }
 
-// piece is a number of whole lines.
+// piece is a run of whole lines.
 type piece struct {
 	source.Ready
 	text          []byte
@@ -161,7 +161,7 @@ func (p *part) Next() (source.Piece, error) {
 	return pc, nil
 }
 
-// whole checks at the end of a part that the part has not changed.
+// whole checks at the end of the part that it did not change while it was read.
 func (p *part) whole(r *reading) error {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return fmt.Errorf("read %s: %w", p.name, err)
@@ -204,7 +204,7 @@ func (p *part) NewParser([]int) source.Parser {
 }
 
 type parser struct {
-	source.Plain // a row takes little more memory than its text
+	source.Plain // a parsed row takes little more memory than its text
 	*jsonl.Parser
 }
 
@@ -229,10 +229,10 @@ type Origin struct {
 
 func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
-// ByParts is for a process that reads some parts after another process has checked all: each is checked as it is read.
+// ByParts is for a process that reads some parts after another checked all: each is checked again as it is read.
 func (o *Origin) ByParts() { o.checked = true }
 
-// Position returns a time just before the export began, by the clock of its machine.
+// Position returns a time just before the export began, by the clock of the exporting machine.
 func (o *Origin) Position() (p source.Position) {
 	if !o.m.Began.IsZero() {
 		p.ResumeFrom = source.ResumeAt(o.m.Began.Add(-source.Lead))
@@ -240,7 +240,7 @@ func (o *Origin) Position() (p source.Position) {
 	return p
 }
 
-// Open checks all parts the first time, and opens them.
+// Open opens all parts. The first call checks them.
 func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err error) {
 	if !o.checked {
 		if err := o.m.Check(ctx); err != nil {

@@ -14,25 +14,25 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// place is where a Writer writes. Each put is complete or absent. put, replace, Open and Path may run concurrently.
+// place is where a Writer writes. Puts are atomic. put, replace, Open and Path may run concurrently.
 type place interface {
 	Files
 	String() string
-	// lock excludes other writers; the error is an OccupiedError if there is one.
+	// lock excludes other writers. If there is one, the error is an OccupiedError.
 	lock() error
 	unlock() error
-	// sizes returns the size of every file by name, -1 if unknown: parts, remains, manifest, journal and foreign files.
+	// sizes returns the size of every file by name, or -1 if unknown. It includes leftovers and foreign files.
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	put(name string, body []byte) error
 	replace(name string, body []byte) error
 
-	// beginJournal writes the first line of a journal. continueJournal returns the complete lines.
+	// beginJournal writes a journal's first line. continueJournal returns the complete lines.
 	beginJournal(line []byte) error
-	continueJournal() (whole []byte, err error) // fs.ErrNotExist if there is none
+	continueJournal() (whole []byte, err error) // fs.ErrNotExist if there is no journal
 	appendJournal(line []byte) error            // the line is durable on return
 	closeJournal() error
-	// clean removes the journal and everything else that is needed only for writing.
+	// clean removes the journal and all other files that only writing needs.
 	clean() error
 }
 
@@ -109,7 +109,7 @@ func (f *folder) beginJournal(line []byte) (err error) {
 	return err
 }
 
-// continueJournal removes an incomplete last line, on which nothing has relied.
+// continueJournal removes an incomplete last line, which nothing has relied on.
 func (f *folder) continueJournal() ([]byte, error) {
 	text, err := os.ReadFile(f.Path(journalName))
 	if err != nil {
@@ -125,7 +125,7 @@ func (f *folder) continueJournal() ([]byte, error) {
 	return whole, err
 }
 
-// appendJournal writes nothing after an incomplete line.
+// appendJournal refuses to write after an incomplete line.
 func (f *folder) appendJournal(line []byte) error {
 	if f.torn != nil {
 		return f.torn

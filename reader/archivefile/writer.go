@@ -27,22 +27,22 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Files in the folder while an archive is written. The journal is removed last.
+// Files in the folder while an archive is being written. The journal is removed last.
 const (
-	journalName = ".tsimport-archive.jsonl" // lists the archived table and every complete part
+	journalName = ".tsimport-archive.jsonl" // describes the table and lists every complete part
 	lockName    = ".tsimport-archive.lock"
 )
 
-// Kind is the kind of archive that a Writer writes.
+// Kind is a kind of archive.
 type Kind struct {
-	noun     string // name in messages
+	noun     string // used in messages
 	format   string
 	version  int
-	manifest string         // name of the manifest's file
-	part     *regexp.Regexp // matches names of parts and hardly any other file's
+	manifest string         // name of the manifest
+	part     *regexp.Regexp // matches the names of parts and, in practice, no other file's
 }
 
-// The kinds of archives: exact ones, and lakes for other programs.
+// Exact is the kind of exact archives; Lake is the kind of lakes, for other programs.
 var (
 	Exact = &Kind{"archive", Format, Version, ManifestName, partName}
 	Lake  = &Kind{"export", LakeFormat, LakeVersion, LakeManifestName, lakeName}
@@ -57,14 +57,14 @@ type Subject struct {
 	Created int64             `json:"creation_time"`
 	Key     []table.KeyColumn `json:"primary_key"`
 	Holds   Selection         `json:"holds"`
-	// Division says how the table is cut into ranges; Ranges are their names.
+	// Division describes how the table is cut into ranges; Ranges holds their names.
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`
 	Began    time.Time `json:"scan_began"`
-	Layout   Layout    `json:"layout,omitzero"` // only in a lake
+	Layout   Layout    `json:"layout,omitzero"` // in a lake only
 }
 
-// facts returns the facts that must be the same when the export is resumed; created is the other attempt's table time.
+// facts returns what a resumed export must have in common; created is the table's creation time in the other attempt.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},
@@ -72,25 +72,25 @@ func (s *Subject) facts(created int64) []progress.Fact {
 	}, slices.Concat(s.Holds.Facts(), s.Layout.facts())...)
 }
 
-// Progress is how far a range has been written.
+// Progress says how far a range has been written.
 type Progress struct {
-	Next  []byte `json:"next,omitempty"` // position of the first row that is in no part
+	Next  []byte `json:"next,omitempty"` // position of the first row not in any part
 	Rows  int64  `json:"rows"`           // rows in parts
 	Parts int    `json:"parts"`
 	Ended bool   `json:"ended"`
 }
 
-// entry is a line of the journal: a range's progress or, with Puts, the files that are about to be put.
+// entry is a line of the journal: a range's progress or, if Puts is set, the files about to be put.
 type entry struct {
-	Part  *Part        `json:"part,omitempty"`  // absent if a range ends without more rows
-	Files []*Part      `json:"files,omitempty"` // a file listed before has been rewritten
+	Part  *Part        `json:"part,omitempty"`  // absent if the range ends without more rows
+	Files []*Part      `json:"files,omitempty"` // listing a file again means that it was rewritten
 	Puts  []string     `json:"puts,omitempty"`
-	Grown []FileColumn `json:"grown,omitempty"` // in a lake: columns that are new in this entry, or have new types
+	Grown []FileColumn `json:"grown,omitempty"` // in a lake: columns that are new in this entry or have new types
 	Range int          `json:"range"`
 	At    Progress     `json:"at"`
 }
 
-// ChangedError says that an export differs from the interrupted one in the same place and cannot continue it.
+// ChangedError says that an export cannot continue the interrupted one in the same place, because it differs.
 type ChangedError struct {
 	Place   string
 	Changes []string
@@ -101,36 +101,36 @@ func (e *ChangedError) Error() string {
 		progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
-// UnusableError says that the remains of an interrupted export are damaged.
+// UnusableError says that the leftovers of an interrupted export are damaged.
 type UnusableError struct{ error }
 
-// OccupiedError says that a folder cannot be used for an archive.
+// OccupiedError says that a folder cannot hold a new archive.
 type OccupiedError struct{ Dir, Why string }
 
 func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s; name a new folder", e.Dir, e.Why)
 }
 
-// Writer writes an archive. All methods except Close may be called concurrently, for each range by one goroutine.
+// Writer writes an archive. Methods except Close are safe for concurrent use, but each range must have one goroutine.
 type Writer struct {
-	Resumed int64 // rows that an interrupted export had written
+	Resumed int64 // rows written before the interruption, if any
 
 	kind  *Kind
 	place place
 	key   []string
-	step  func(name string) error // for tests: called at each step, to simulate a kill
+	step  func(name string) error // called after each step; tests simulate kills with it
 
 	mu        sync.Mutex
 	subject   Subject
 	ranges    []Progress
 	parts     []Part
-	known     map[string]int      // by name: index of a lake's file among the parts
-	unsettled map[int][]string    // by range: files whose put by an interrupted export may be late
-	columns   []FileColumn        // in a lake: columns as in the journal
-	grown     func() []FileColumn // in a lake: returns all columns so far
+	known     map[string]int      // index in parts of each of a lake's files, by name
+	unsettled map[int][]string    // by range: files that an interrupted export may still put
+	columns   []FileColumn        // in a lake: columns recorded in the journal
+	grown     func() []FileColumn // in a lake: returns all columns found so far
 }
 
-// Open prepares a folder for an archive. Begin continues an interrupted export (see Subject), unless fresh removes it.
+// Open prepares a folder for an archive. Begin then continues an interrupted export, if any, unless fresh removes it.
 func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {
@@ -139,7 +139,7 @@ func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	return k.open(f, fresh)
 }
 
-// OpenIn is Open for an archive in an object store. ctx bounds all operations. onWait is called for another writer.
+// OpenIn is like Open, for an object store. ctx bounds all operations; onWait is called if another writer is active.
 func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
 	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
 }
@@ -153,7 +153,7 @@ func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
 	if err := at.lock(); err != nil {
 		return nil, err
 	}
-	if _, err = w.files(); err == nil { // the previous holder of the lock may have finished
+	if _, err = w.files(); err == nil { // the previous holder of the lock may have completed an archive
 		if fresh {
 			err = w.clear(func(string) bool { return false })
 		} else {
@@ -166,7 +166,7 @@ func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
 	return w, nil
 }
 
-// files returns the sizes of all files, or an OccupiedError if there are files that an export would not leave.
+// files returns the sizes of all files, or an OccupiedError if any of them is not from an unfinished export.
 func (w *Writer) files() (map[string]int64, error) {
 	sizes, err := w.place.sizes()
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *Writer) files() (map[string]int64, error) {
 	return sizes, nil
 }
 
-// clear removes an export's files except the parts to keep; the journal goes last, if there is no subject.
+// clear removes an export's files except the parts for which kept returns true and, if there is a subject, the journal.
 func (w *Writer) clear(kept func(part string) bool) error {
 	sizes, err := w.files()
 	if err != nil {
@@ -212,10 +212,10 @@ func (w *Writer) clear(kept func(part string) bool) error {
 	return nil
 }
 
-// Subject returns the subject of an interrupted export; false if there is none.
+// Subject returns the subject of an interrupted export, or false if there is none.
 func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
 
-// readJournal restores an interrupted export's state.
+// readJournal restores the state of an interrupted export.
 func (w *Writer) readJournal() error {
 	text, err := w.place.continueJournal()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +298,7 @@ func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
-// Begin begins an archive, or continues one with its division, ranges and start. A different Subject is a ChangedError.
+// Begin begins an archive, or continues one with its recorded ranges and start time. ChangedError means that s differs.
 func (w *Writer) Begin(s Subject) error {
 	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
@@ -348,7 +348,7 @@ func (w *Writer) note(e entry) error {
 	return nil
 }
 
-// End notes that a range has no more rows.
+// End records that a range has no more rows.
 func (w *Writer) End(i int) error {
 	at := w.Range(i)
 	at.Next, at.Ended = nil, true
@@ -365,12 +365,12 @@ func (w *Writer) Rows() (n int64) {
 	return n
 }
 
-// Close closes an archive; an unfinished one can be continued.
+// Close closes the archive. An unfinished archive can be resumed.
 func (w *Writer) Close() error {
 	return errors.Join(w.place.closeJournal(), w.place.unlock())
 }
 
-// Finish writes the manifest and removes the journal. It uses the table's options, columns and indexes from m.
+// Finish writes the manifest and removes the journal. It takes the table's options, columns and indexes from m.
 func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -435,7 +435,7 @@ func (w *Writer) end(manifest []byte) error {
 	return nil
 }
 
-// columnsOf returns the names of all columns of the parts; nil if unknown or too many.
+// columnsOf returns the names of all columns of the parts, or nil if they are unknown or too many.
 func columnsOf(parts []Part) []string {
 	names, known := map[string]bool{}, true
 	for i := range parts {
@@ -452,7 +452,7 @@ func columnsOf(parts []Part) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
-// widen extends an interval so that it contains a timestamp.
+// widen extends an interval to include a timestamp.
 func widen(smallest, largest **int64, at *int64) {
 	if at == nil {
 		return
@@ -465,7 +465,7 @@ func widen(smallest, largest **int64, at *int64) {
 	}
 }
 
-// PartWriter collects a part in memory until it is complete. It is not safe for concurrent use.
+// PartWriter buffers a part in memory until it is complete. It is not safe for concurrent use.
 type PartWriter struct {
 	w           *Writer
 	part        Part
@@ -473,7 +473,7 @@ type PartWriter struct {
 	packer      *zstd.Encoder // compresses into body
 	line        []byte
 	first, last []byte
-	columns     map[string]bool // at most one more than maxColumns
+	columns     map[string]bool // at most maxColumns + 1 names
 }
 
 // NewPart begins the next part of a range.
@@ -488,7 +488,7 @@ func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	return p, nil
 }
 
-// Row adds a row. Versions of a cell must be consecutive.
+// Row adds a row. All versions of a cell must be adjacent.
 func (p *PartWriter) Row(rec *record.Record) error {
 	p.line = jsonl.AppendWhole(p.line[:0], p.w.key, rec)
 	if _, err := p.packer.Write(p.line); err != nil {
@@ -521,7 +521,7 @@ func (p *PartWriter) Row(rec *record.Record) error {
 
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
-// Commit stores the part and notes it in the journal. next is the next row's position; nil ends the range.
+// Commit stores the part and records it in the journal. next is the position of the next row; nil ends the range.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
@@ -549,8 +549,8 @@ func (p *PartWriter) Commit(next []byte) error {
 	return p.w.step("part noted")
 }
 
-// Abandon drops an incomplete part.
+// Abandon discards an incomplete part.
 func (p *PartWriter) Abandon() error { return p.packer.Close() }
 
-// Step is for tests: step is called after each step of the writer, and its error ends the writing like a kill.
+// Step sets a function that tests use to simulate kills: it is called after each step, and its error stops the writer.
 func (w *Writer) Step(step func(name string) error) { w.step = step }

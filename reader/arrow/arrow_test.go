@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// shown returns a datum in the form in which testdata/make.py writes it.
+// shown returns a datum as testdata/make.py would write it.
 func shown(d *record.Datum) [2]any {
 	number := strconv.FormatInt(d.Int, 10)
 	switch d.Kind {
@@ -72,7 +72,7 @@ func shown(d *record.Datum) [2]any {
 	return [2]any{fmt.Sprintf("kind %d", d.Kind), ""}
 }
 
-// contents holds the rows of a file in the form of shown.
+// contents holds the rows of a file, with values as returned by shown.
 type contents []map[string][2]any
 
 func (c *contents) add(names []string) func(*record.Record) error {
@@ -188,7 +188,7 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 					same(t, have, want)
 				}
 				have, err = readInOrder(b, Options{SplitRows: rows})
-				if strings.Contains(file, "polars_") || strings.HasSuffix(file, "legacy.arrow") { // no metadata state a batch's end
+				if strings.Contains(file, "polars_") || strings.HasSuffix(file, "legacy.arrow") { // no end mark
 					conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "save it to a file first"), "%v", err)
 					continue
 				}
@@ -204,7 +204,7 @@ func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
 		b := conformance.Read(t, "", "testdata/"+name)
 		end := len(b) - 4 - len(Magic)
 		start := end - int(binary.LittleEndian.Uint32(b[end:]))
-		binary.LittleEndian.PutUint16(b[start+newFlat(b[start:end]).root().fields+4:], 0) // removes the field
+		binary.LittleEndian.PutUint16(b[start+newFlat(b[start:end]).root().fields+4:], 0) // removes the version
 		conformance.MustEqual(t, newFlat(b[start:end]).root().number(0, 2, 0), 0, "%s: version of the footer", name)
 		same(t, conformance.Try(readSplits(b, Options{})).Must(t), wanted(t, name))
 	}
@@ -274,7 +274,7 @@ func TestOversizedBatchesAreRefused(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "the limit is 100", "metadata")
 	stream := conformance.Read(t, "", "testdata/many_zstd.arrows")
 	s := conformance.Try(NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})).Must(t)
-	for range 3 { // a load fails again where its sample failed
+	for range 3 { // after the sample, the load fails in the same way
 		conformance.Refused(t, conformance.ErrorOf(s.Next()), "memory allows", "the body of a stream")
 	}
 }
@@ -305,11 +305,11 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// small limits memory to what a small process would have.
+// small has limits for a process with little memory.
 var small = Options{MaxMetadata: 1 << 20, MaxDictionary: 4 << 20, MaxBody: 4 << 20, SplitRows: 50}
 
-// hostile reads some rows of untrusted bytes. It fails if that takes much memory or the decoder panics, even if Parse
-// would hide the panic.
+// hostile reads rows of untrusted bytes. It fails if reading takes much memory or the decoder
+// panics, even if Parse would recover the panic.
 func hostile(t *testing.T, b []byte, flatten bool) {
 	t.Helper()
 	o := small
@@ -324,7 +324,7 @@ func hostile(t *testing.T, b []byte, flatten bool) {
 	conformance.MustTrue(t, spent <= 512<<20+uint64(len(b))*2000, "took %d bytes of memory", spent)
 }
 
-const enough = 200 // number of rows to read
+const enough = 200 // number of rows that hostile reads
 
 func hostileFile(t *testing.T, b []byte, o Options) error {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.arrow", o)
@@ -391,7 +391,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(hostile)
 }
 
-func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
+func TestDamagedFilesNeitherPanicNorExhaustMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	for _, file := range testFiles(t) {
 		b := conformance.Read(t, "", file)
@@ -406,14 +406,14 @@ func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
 	}
 }
 
-// schemaOf returns the metadata of a stream's first message and their offset.
+// schemaOf returns the metadata of a stream's first message and its offset.
 func schemaOf(t *testing.T, b []byte) (*flat, int) {
 	metadata, taken, err := nextMetadata(bytes.NewReader(b), 1<<20)
 	conformance.Must(t, err)
 	return newFlat(metadata), int(taken) - len(metadata)
 }
 
-// ownDescendant makes a stream whose schema has a list that contains itself. The offset to it overflows 32 bits.
+// ownDescendant makes a stream whose schema has a list that contains itself: the offset to it overflows 32 bits.
 func ownDescendant(t *testing.T) []byte {
 	b := bytes.Clone(conformance.Read(t, "", filepath.Join("testdata", "nested.arrows")))
 	f, start := schemaOf(t, b)
@@ -430,7 +430,7 @@ func ownDescendant(t *testing.T) []byte {
 
 func TestCyclicSchemaIsRefused(t *testing.T) {
 	b := ownDescendant(t)
-	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // for trying it with other readers
+	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // for tests of other readers
 		conformance.Must(t, os.WriteFile(to, b, 0o644))
 	}
 	conformance.Is(t, conformance.ErrorOf(NewStream(bytes.NewReader(b), "x", Options{})), errMetadata, "a stream")
@@ -438,12 +438,12 @@ func TestCyclicSchemaIsRefused(t *testing.T) {
 }
 
 func TestSharedMetadataTablesAreBounded(t *testing.T) {
-	// Each of 40 tables lists the next table twice: 2^40 fields in a kilobyte.
+	// Each of 40 tables lists the next table twice: 2^40 fields in about 1 KB.
 	var b []byte
 	put := func(v int) { b = binary.LittleEndian.AppendUint32(b, uint32(v)) }
 	put(4)
 	for range 40 {
-		put(-(4 + 4)) // the table's list of fields follows it
+		put(-(4 + 4)) // the list of the table's fields is next
 		put(20)
 		b = append(b, 16, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0) // field 5 is at offset 4
 		put(2)
@@ -505,7 +505,7 @@ func TestBufferWithWrongSizeIsRefused(t *testing.T) {
 
 func TestDamagedDictionaryIsNotMistakenForAnother(t *testing.T) {
 	b := conformance.Read(t, "testdata", "deltas.arrow")
-	b[571] ^= 0xff // the field that marks a delta dictionary
+	b[571] ^= 0xff // the flag of a delta dictionary
 	anywhere, inOrder := hostileFile(t, b, small), hostileStream(t, b, small)
 	for name, err := range map[string]error{"anywhere": anywhere, "in order": inOrder} {
 		conformance.Is(t, err, errMetadata, "read %s", name)

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Magic is at the start and at the end of a file.
+// Magic is at the beginning and at the end of a file.
 const Magic = "ARROW1"
 
-// File is an open Arrow file or stream with random access. Any number of Parsers may read it at once.
+// File is an Arrow file, or a stream with random access. Any number of Parsers may read it concurrently.
 type File struct {
 	layout
 	r         io.ReaderAt
@@ -26,15 +26,15 @@ type File struct {
 	rows      int64
 
 	mu    sync.Mutex
-	dicts map[int64]*dictionary // nil until needed
+	dicts map[int64]*dictionary // nil until first used
 }
 
 // block is the position of a message in a file.
 type block struct {
-	at, metadata, body int64 // its offset; sizes of the prefix with the metadata, and of the body
+	at, metadata, body int64 // offset; size of the prefix with the metadata; size of the body
 }
 
-// Open finds the record batches in the size bytes of r. Errors mention name.
+// Open finds the record batches in r, which has size bytes. Errors include name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	f = &File{r: r, size: size, o: o}
 	f.name = name
@@ -67,7 +67,7 @@ func (f *File) open() (err error) {
 	return f.replaced()
 }
 
-// readFooter reads the list of batches at the end of a file.
+// readFooter reads the footer, which lists the batches.
 func (f *File) readFooter() error {
 	var end [4 + len(Magic)]byte
 	if f.size < int64(len(end)+8) {
@@ -113,7 +113,7 @@ func (f *File) readFooter() error {
 	return nil
 }
 
-// versionBefore returns the version in the schema before the first batch, 0 if that cannot be read.
+// versionBefore returns the version in the schema before the first batch, or 0 if that cannot be read.
 func (f *File) versionBefore() int64 {
 	b, _, err := nextMetadata(bufio.NewReaderSize(io.NewSectionReader(f.r, 8, f.size-8), scanned), f.o.metadata())
 	if err != nil || b == nil {
@@ -135,7 +135,7 @@ func blocks(t flatTable, i int) []block {
 	return all
 }
 
-// checkBlocks checks that the blocks are in the file and do not overlap: a batch listed twice would be read twice.
+// checkBlocks checks that blocks are inside the file and do not overlap, so that no batch is read twice.
 func checkBlocks(all []block, size int64) error {
 	slices.SortFunc(all, func(a, b block) int {
 		if a.at < b.at {
@@ -159,7 +159,7 @@ func (f *File) message(at block) (message, error) {
 			fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory",
 				at.metadata, f.o.metadata())
 	}
-	raw := make([]byte, at.metadata) // in one read, as the file may be remote
+	raw := make([]byte, at.metadata) // in one read, because the file may be remote
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
 		return message{}, unexpected(noEOF(err))
 	}
@@ -196,7 +196,7 @@ func (f *File) addBatch(at block, m message) error {
 
 func (f *File) inBatch(i int, err error) error { return fmt.Errorf("record batch %d: %w", i, err) }
 
-// scanned is the size of the first read for a message's metadata, which suffices for most.
+// scanned is the size of the first read of a message's metadata. It is enough for most messages.
 const scanned = 16 << 10
 
 // scan finds the messages of a stream, which has no footer.
@@ -240,7 +240,7 @@ func (f *File) scan() error {
 	}
 }
 
-// mayBegin reports whether a stream may begin with head: a mark or, before version 0.15, the length of a schema.
+// mayBegin reports whether a stream can begin with head: a continuation mark or, before Arrow 0.15, a length.
 func mayBegin(head []byte) bool {
 	return len(head) >= 4 && (binary.LittleEndian.Uint32(head) == continuation || binary.LittleEndian.Uint32(head) < 1<<24)
 }
@@ -253,7 +253,7 @@ var (
 	errOrder = errors.New("the schema is not the first message, or there are two schemas")
 )
 
-// dictionaries returns all dictionaries and keeps them until Forget.
+// dictionaries returns all dictionaries. They stay in memory until Forget.
 func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	return all, nil
 }
 
-// replaced returns ErrReplaced if a dictionary is replaced within the file, which must then be read in order.
+// replaced returns ErrReplaced if the file replaces a dictionary; such a file must be read in order.
 func (f *File) replaced() error {
 	seen := map[int64]bool{}
 	for _, at := range f.described {
@@ -294,14 +294,14 @@ func (f *File) replaced() error {
 	return nil
 }
 
-// Forget frees the dictionaries; they are read again when needed.
+// Forget frees the dictionaries. They are read again when needed.
 func (f *File) Forget() {
 	f.mu.Lock()
 	f.dicts = nil
 	f.mu.Unlock()
 }
 
-// Rows returns the number of rows of all record batches.
+// Rows returns the total number of rows in all record batches.
 func (f *File) Rows() int64 { return f.rows }
 
 // Splits returns the splits in row order.

@@ -7,22 +7,22 @@ import (
 
 var errMetadata = errors.New("damaged metadata")
 
-// flat reads FlatBuffers, checking each offset and length. Damaged tables may contain themselves: budget limits reads.
+// flat reads FlatBuffers. It checks all offsets and lengths; budget ends the reading of tables that contain themselves.
 type flat struct {
 	b      []byte
 	budget int
 }
 
-// newFlat limits how many tables are read: in valid metadata each takes at least 8 bytes.
+// newFlat limits the number of tables to read: in valid metadata, each takes at least 8 bytes.
 func newFlat(b []byte) *flat { return &flat{b: b, budget: len(b)/8 + 1} }
 
 // flatTable is a table in a buffer; the zero value has no fields.
 type flatTable struct {
 	in     *flat
 	at     int // offset of the table
-	size   int // size of its fields' data
-	fields int // offset of its list of fields
-	listed int // size of that list
+	size   int // size of its inline data
+	fields int // offset of its vtable
+	listed int // size of its vtable
 }
 
 func (f *flat) bytes(at, n int) []byte {
@@ -48,7 +48,7 @@ func (f *flat) table(at int) flatTable {
 	return t
 }
 
-// field returns the offset of a table's i-th field, or false if it is not set.
+// field returns the offset of the table's i-th field, or false if the field is not set.
 func (t flatTable) field(i, width int) (at int, ok bool) {
 	slot := 4 + 2*i
 	if slot+2 > t.listed {
@@ -91,7 +91,7 @@ func (t flatTable) child(i int) (flatTable, bool) {
 	return t.in.table(at + t.in.u32(at)), true
 }
 
-// list returns the offset of a vector's elements, and their number.
+// list returns the offset of a vector's elements and their number.
 func (t flatTable) list(i, width int) (at, n int) {
 	at, ok := t.field(i, 4)
 	if !ok {

@@ -18,7 +18,7 @@ type jsonText struct {
 	scratch scratch
 }
 
-// datum sets d to a nested value. The text is valid until the next call.
+// datum sets d to a nested value. The text is valid until the next call of datum.
 func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (bad *table.Reason) {
 	a.Reset()
 	defer func() {
@@ -78,7 +78,7 @@ func (a *jsonText) value(v *vector, i int64) {
 	}
 }
 
-// maxElements limits the elements of a text, each of which takes at least two bytes.
+// maxElements is the largest number of elements in a text, because each takes at least two bytes.
 const maxElements = jsontext.MaxNested / 2
 
 func (a *jsonText) list(v *vector, from, to int64) {
@@ -88,7 +88,7 @@ func (a *jsonText) list(v *vector, from, to int64) {
 	a.each('[', ']', from, to, func(i int64) { a.value(v, i) })
 }
 
-// each writes the elements from to to-1, separated by commas.
+// each writes elements from to to-1, separated by commas.
 func (a *jsonText) each(before, after byte, from, to int64, one func(i int64)) {
 	a.Out = append(a.Out, before)
 	for i := from; i < to; i++ {

@@ -10,13 +10,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Options of a file or stream. The zero value is the default.
+// Options are options for a file or stream. The zero value means defaults.
 type Options struct {
 	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps remain JSON
-	SplitRows     int64 // maximum rows of a split; 0 means 65,536
-	MaxMetadata   int64 // maximum bytes of a message's metadata; 0 means 64 MiB
-	MaxDictionary int64 // maximum bytes of all dictionaries together; 0 for no limit
-	MaxBody       int64 // maximum bytes of the body of a stream's batch; 0 for no limit
+	SplitRows     int64 // maximum number of rows in a split; 0 means 65,536
+	MaxMetadata   int64 // maximum size of a message's metadata in bytes; 0 means 64 MiB
+	MaxDictionary int64 // maximum total size of all dictionaries in bytes; 0 means no limit
+	MaxBody       int64 // maximum size of the body of a stream's batch in bytes; 0 means no limit
 }
 
 func (o Options) metadata() int64 { return cmp.Or(o.MaxMetadata, 64<<20) }
@@ -28,7 +28,7 @@ type layout struct {
 	name    string
 	schema  *schema
 	names   []string
-	columns [][]*field // by column: its enclosing structs, then its field
+	columns [][]*field // the path of each column: its enclosing structs and its field
 }
 
 func newLayout(name string, s *schema, flatten bool) layout {
@@ -37,7 +37,7 @@ func newLayout(name string, s *schema, flatten bool) layout {
 	return l
 }
 
-// collect lists the columns: the schema's fields or, with flatten, the fields of its structs.
+// collect lists the columns: the schema's fields or, if flatten is set, the fields of its structs.
 func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) {
 	for _, f := range fields {
 		path := append(parents[:len(parents):len(parents)], f)
@@ -54,7 +54,7 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the column names in schema order. Names may repeat.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns, for each column and parts of nested ones, a value with kind, unit, scale and zone, but no content.
+// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, without values.
 func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
 		of := record.Measures{}
@@ -87,7 +87,7 @@ func (f *field) measure(all record.Measures, path string) {
 	}
 }
 
-// takeDictionary returns a new map that also has one message's values; owners of the old map are not affected.
+// takeDictionary returns a copy of old to which the dictionary in a message is added.
 func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary,
 	error) {
 	id := m.head.number(0, 8, 0)
@@ -139,7 +139,7 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	return all, nil
 }
 
-// ErrReplaced is wrapped by errors about a dictionary that occurs twice, so that the stream must be read in order.
+// ErrReplaced is wrapped by errors about a dictionary that occurs twice in a file, which must then be read in order.
 var ErrReplaced = errors.New("it is replaced within the file")
 
 // damaged turns a panic during decoding into an error.
@@ -153,7 +153,7 @@ func damaged(err *error) {
 	}
 }
 
-// unexpected explains that the file ends within a message.
+// unexpected replaces an EOF by an error that says that the file ends within a message.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it is truncated within a message")

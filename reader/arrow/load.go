@@ -8,30 +8,30 @@ import (
 	"math"
 )
 
-// body holds the bytes after a batch's metadata, in memory or in a file.
+// body is a batch's data after the metadata, in memory or in a file.
 type body struct {
 	data []byte
-	r    io.ReaderAt // nil if in memory
+	r    io.ReaderAt // nil if data is in memory
 	at   int64
 }
 
-// loader makes vectors for a range of rows of a batch's fields, reading only what they need. It walks the schema: next
-// is its position in the batch's lists, at the current field. If data is damaged, it panics with a failure.
+// loader makes vectors for a range of rows of a batch's fields and reads only the bytes that they need. It walks the
+// schema: at is the current field, next its position in the batch's lists. It panics with a failure if data is damaged.
 type loader struct {
 	*batch
 	body     body
 	next     struct{ node, buffer, view int }
 	at       *field // nil before the first field
 	dicts    map[int64]*dictionary
-	wanted   map[*field]bool         // wanted children of structs whose fields are columns; nil for all
+	wanted   map[*field]bool         // wanted children of flattened structs; nil for all
 	unpacked map[int][]byte          // decompressed buffers, by index
 	hold     func(bytes int64) error // called before memory is allocated
 }
 
-// failure is the panic that catch recovers.
+// failure is the value of panics that catch recovers.
 type failure struct{ error }
 
-// catch turns the panic of a failure into an error. Callers of a loader, or of vectors' values, defer it.
+// catch turns a failure's panic into an error. Callers that use a loader or a vector's values must defer it.
 func catch(err *error) {
 	switch x := recover().(type) {
 	case nil:
@@ -62,7 +62,7 @@ func (l *loader) failf(format string, a ...any) { l.at.failf(format, a...) }
 
 var errShort = errors.New("it has fewer values than its batch has rows")
 
-// node returns the number of values and of nulls of the next field.
+// node returns the number of values and the number of nulls of the next field.
 func (l *loader) node() (length, nulls int64) {
 	i := 2 * l.next.node
 	if i+2 > len(l.nodes) {
@@ -85,7 +85,7 @@ func (l *loader) buffer() int {
 
 func (l *loader) empty(i int) bool { return l.buffers[2*i+1] == 0 }
 
-// window returns count items of width bytes from buffer i, starting at item from.
+// window returns count items of width bytes from buffer i, beginning with the item numbered from.
 func (l *loader) window(i int, from, count, width int64) []byte {
 	if count == 0 || width == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (l *loader) read(from, n int64) []byte {
 	return b
 }
 
-// unpack decompresses a whole buffer; later ranges of the batch reuse it.
+// unpack decompresses the whole of buffer i. Later splits of the batch reuse the result.
 func (l *loader) unpack(i int) []byte {
 	if all, ok := l.unpacked[i]; ok || l.empty(i) {
 		return all
@@ -138,7 +138,7 @@ func (l *loader) unpack(i int) []byte {
 	return all
 }
 
-// buffersOf returns the number of a field's own buffers, not counting those with the data of views, or child fields'.
+// buffersOf returns the number of f's own buffers, without those of child fields or the data buffers of views.
 func (l *loader) buffersOf(f *field) int {
 	if f.dict != nil {
 		return 2
@@ -185,7 +185,7 @@ func (l *loader) viewBuffers() int {
 	return int(l.views[l.next.view-1])
 }
 
-// vector loads count values of the next field, which is f, starting at from.
+// vector loads count values, beginning with the one numbered from, of f, which must be the next field.
 func (l *loader) vector(f *field, from, count int64) *vector {
 	length, nulls := l.node()
 	if from > length || count > length-from {
@@ -209,7 +209,7 @@ func (l *loader) alone(f *field) (v *vector, err error) {
 	return l.vector(f, 0, l.rows), nil
 }
 
-// column is vector with f's path in errors.
+// column is like vector, but errors name f.
 func (l *loader) column(f *field, from, count int64) *vector {
 	outer := l.at
 	l.at = f
@@ -293,7 +293,7 @@ func (l *loader) fixed(v *vector, from, count, width int64) {
 	v.data = l.window(l.buffer(), from, count, width)
 }
 
-// offsets loads the bounds of values. It returns the start of the first, and the bytes or elements that all span.
+// offsets loads the bounds of values. It returns the start of the first and the total length, in bytes or elements.
 func (l *loader) offsets(v *vector, from, count int64, wide bool) (start, n int64) {
 	i := l.buffer()
 	if count == 0 {
@@ -320,7 +320,7 @@ func (l *loader) integers(i int, from, count int64, wide bool) integers {
 	return integers{b: l.window(i, from, count, width), wide: wide}
 }
 
-// reach is the part of a buffer or field that is used.
+// reach is the range of a buffer or field that is used.
 type reach struct{ from, to int64 }
 
 func (r *reach) add(from, n int64) {
@@ -353,10 +353,10 @@ func (l *loader) viewed(v *vector, from, count int64) {
 	}
 }
 
-// inlined is the length of the longest view that stores its bytes itself.
+// inlined is the size of the largest value that is stored in its view.
 const inlined = 12
 
-// view decodes a view: its length, the number of its buffer, and its offset there.
+// view decodes a view into the size of its value, the index of its buffer, and its offset in that buffer.
 func view(b []byte) (size, buffer, at int32) {
 	word := func(i int) int32 { return int32(binary.LittleEndian.Uint32(b[i:])) }
 	return word(0), word(8), word(12)
@@ -408,7 +408,7 @@ func (l *loader) union(v *vector, from, count int64) {
 	}
 }
 
-// runs loads run-end encoded values. It reads all run ends.
+// runs loads run-end encoded values. It always reads all run ends.
 func (l *loader) runs(v *vector, from, count int64) {
 	if 2*l.next.node+2 > len(l.nodes) {
 		l.check(errShort)

@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// Kinds of messages, by the format's numbers.
+// Types of messages, with the format's numbers.
 const (
 	messageSchema     = 1
 	messageDictionary = 2
 	messageBatch      = 3
 )
 
-// Codecs of bodies, by the format's numbers.
+// Codecs of bodies, with the format's numbers.
 const (
 	codecNone = -1
 	codecLZ4  = 0
@@ -28,12 +28,12 @@ type message struct {
 	schema *schema
 }
 
-// batch is the metadata of a record batch or of a dictionary's values.
+// batch is the metadata of a record batch or a dictionary batch.
 type batch struct {
 	rows    int64
-	nodes   []int64 // length and null count of each field, in schema order, parents first
+	nodes   []int64 // length and null count of each field, in schema order, parents before children
 	buffers []int64 // offset and length of each buffer in the body
-	views   []int64 // number of data buffers of each field of views
+	views   []int64 // number of data buffers of each view field
 	codec   int64
 	version int64
 }
@@ -62,7 +62,7 @@ func readMessage(b []byte) (m message, err error) {
 	return m, fmt.Errorf("message kind %d is not a schema, dictionary or record batch", m.kind)
 }
 
-// readBatch reads the metadata of a batch whose body has that many bytes.
+// readBatch reads the metadata of a batch whose body has body bytes.
 func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	defer catch(&err)
 	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
@@ -94,7 +94,7 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	return b, nil
 }
 
-// maxRows exceeds any batch's rows, yet the rows of all batches can be added up without overflow.
+// maxRows is more than any batch has, yet small enough that the rows of all batches can be added up without overflow.
 const maxRows = 1 << 48
 
 func (f *flat) words(at, n int) []int64 {
@@ -108,7 +108,7 @@ func (f *flat) words(at, n int) []int64 {
 
 const continuation = 0xffffffff
 
-// nextMetadata reads the next message's metadata and returns the bytes taken; metadata is nil at the end mark.
+// nextMetadata reads a message's metadata and returns the number of bytes read. At the end mark, metadata is nil.
 func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:4]); err != nil {
@@ -132,7 +132,7 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 	return metadata, taken + int64(n), err
 }
 
-// readBytes reads n bytes. Memory grows with the data read, because the length is not trusted.
+// readBytes reads n bytes. It allocates memory as data arrives, because n is not trusted.
 func readBytes(r io.Reader, n int64) ([]byte, error) {
 	const step = 1 << 20
 	b := make([]byte, 0, min(n, step))

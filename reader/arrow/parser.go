@@ -8,29 +8,29 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Parser reads the splits of one File or Stream, one at a time. Splits of a batch share its decompressed buffers.
+// Parser parses splits of a File or Stream, one at a time. Splits of the same batch share its decompressed buffers.
 type Parser struct {
 	layout *layout
 	file   *File // nil for a stream
 	used   []int
 	wanted map[*field]bool
 	rec    record.Record
-	values []values // one for each used column
+	values []values // one per used column
 	load   loader
-	group  int  // the record batch that load has, or -1
-	begun  bool // each, passed to Parse, is being called
+	group  int  // the record batch in load, or -1
+	begun  bool // the callback passed to Parse is running
 
-	source.Memory // memory of everything except a stream's batches
+	source.Memory // all memory except a stream's batches
 }
 
-// NewParser returns a Parser of the columns with these indexes in Columns. Other fields are Null and not read.
+// NewParser returns a Parser for the columns with these indexes in Columns. Other columns are Null and are not read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := newParser(&f.layout, columns)
 	p.file = f
 	return p
 }
 
-// NewParser is File.NewParser for the stream's batches.
+// NewParser is like File.NewParser, for a stream's batches.
 func (s *Stream) NewParser(columns []int) *Parser { return newParser(&s.layout, columns) }
 
 func newParser(l *layout, columns []int) *Parser {
@@ -47,7 +47,7 @@ func newParser(l *layout, columns []int) *Parser {
 	return p
 }
 
-// Parse calls each for every row of a split and stops at its error. It delivers exactly s.Rows records or fails.
+// Parse calls each for every row of a split and stops at its first error. It delivers exactly s.Rows records or fails.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group == s.Group {
@@ -71,10 +71,10 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	})
 }
 
-// maxAtOnce is the size of the largest batch that is read at once if all of it is needed.
+// maxAtOnce is the size in bytes of the largest body that is read at once if all of it is needed.
 const maxAtOnce = 8 << 20
 
-// readAll reads a batch's whole body if all of it is needed and memory allows: many reads of a remote file are slow.
+// readAll reads a batch's body at once if all of it is needed and memory allows: many reads of a remote file are slow.
 func (p *Parser) readAll(s Split, size int64) error {
 	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.Hold(size) != nil {
 		return nil
@@ -87,7 +87,7 @@ func (p *Parser) readAll(s Split, size int64) error {
 	return nil
 }
 
-// ParseBatch is Parse for a stream's batch and one of its splits.
+// ParseBatch is like Parse, for a split of a stream's batch.
 func (p *Parser) ParseBatch(b *Batch, s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group != s.Group || p.load.batch != b.meta {
@@ -109,7 +109,7 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 		return fmt.Errorf("read %s: record batch %d: %w", p.layout.name, s.Group, err)
 	}
 	defer func() {
-		if p.begun { // the panic is the caller's, in each
+		if p.begun { // each panicked, which is the caller's concern
 			return
 		}
 		switch x := recover().(type) {
@@ -138,13 +138,13 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	if p.file == nil {
 		p.Held = 0 // a stream's memory is not the parser's
 	}
-	for _, b := range p.load.unpacked { // these are kept for the next split
+	for _, b := range p.load.unpacked { // these stay in memory for the next split
 		p.Held += int64(len(b))
 	}
 	return nil
 }
 
-// column has a column's values: those of its enclosing structs, then its field's.
+// column holds the vectors of a column: those of its enclosing structs, then its field's.
 type column []*vector
 
 func (p *Parser) vectors(s Split) []column {
@@ -177,7 +177,7 @@ func (p *Parser) vectors(s Split) []column {
 	return all
 }
 
-// read reads one record. A bad value does not stop it.
+// read reads one record. After a bad value it continues with the next column.
 func (p *Parser) read(columns []column, row int64) {
 columns:
 	for k, c := range columns {
@@ -195,7 +195,7 @@ columns:
 	}
 }
 
-// Release frees the memory kept between splits.
+// Release frees the memory that is kept between splits.
 func (p *Parser) Release() { p.load, p.group, p.Held = loader{}, -1, 0 }
 
 // Close frees the Parser's memory. The File remains open.

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// The types, by the format's numbers.
+// Types of fields, with the format's numbers.
 const (
 	typeNull = iota + 1
 	typeInt
@@ -40,44 +40,44 @@ const (
 // Limits of a schema.
 const (
 	maxDepth = 64
-	maxScale = 4096 // limit of zeros in a decimal's text; no known program writes more than 76 digits
+	maxScale = 4096 // limits the zeros in a decimal's text; no known program writes more than 76 digits
 	maxWidth = 1 << 30
 )
 
-// field is a column or part of a nested column.
+// field is a column or a part of a nested column.
 type field struct {
 	name   string
 	path   string
 	fields []*field
 	typ    int
-	kind   record.Kind // kind of its values; JSON if nested
-	width  int         // bytes of a fixed-width value; 0 for booleans
+	kind   record.Kind // kind of the values; JSON if nested
+	width  int         // size of a fixed-width value in bytes; 0 for booleans
 	scale  int32
 	unit   record.Unit
 	flavor flavor
-	local  bool // a timestamp without a zone
+	local  bool // whether it is a timestamp without a time zone
 	codes  map[int8]int
-	dict   *encoding // its values are indexes into a dictionary
-	opened bool      // whether it is a struct whose fields are columns
-	twice  string    // a name that two of its fields share
+	dict   *encoding // set if the values are indexes into a dictionary
+	opened bool      // whether it is a flattened struct
+	twice  string    // a name that two of its fields have in common
 }
 
-// flavor distinguishes fields of the same type.
+// flavor distinguishes fields of the same Arrow type.
 type flavor uint8
 
 const (
 	plain       flavor = iota
-	signed             // for integers
-	uuid               // for fixed-size bytes: 16 bytes
-	byteBoolean        // an integer, false if 0
-	sparse             // for unions
+	signed             // of integers
+	uuid               // of fixed-size binary with 16 bytes
+	byteBoolean        // an integer that means false if 0
+	sparse             // of unions
 	dense
-	monthsOnly // for intervals
+	monthsOnly // of intervals
 	daysMillis
 	monthsDaysNanos
 )
 
-// encoding says that a field's values are indexes into a dictionary.
+// encoding describes a field whose values are indexes into a dictionary.
 type encoding struct {
 	id    int64
 	index *field
@@ -86,10 +86,10 @@ type encoding struct {
 type schema struct {
 	fields  []*field
 	version int64
-	byID    map[int64]*field // by id: field for a dictionary's values
+	byID    map[int64]*field // by dictionary id: field of the dictionary's values
 }
 
-// Metadata versions, by the format's numbers.
+// Metadata versions, with the format's numbers.
 const (
 	version4 = 3
 	version5 = 4
@@ -156,7 +156,7 @@ func (s *schema) encode(f *field, t flatTable) {
 	s.byID[f.dict.id] = &values
 }
 
-// same reports whether two fields' values have the same form.
+// same reports whether the values of two fields have the same format.
 func (f *field) same(g *field) bool {
 	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit &&
 		f.flavor == g.flavor &&
@@ -270,7 +270,7 @@ func (f *field) fixed(n int64) {
 	f.width = int(n)
 }
 
-// checkFields checks that a field has the children that its type requires.
+// checkFields checks that f has the children that its type requires.
 func (f *field) checkFields(t flatTable) {
 	n := len(f.fields)
 	wrong := n != 0
@@ -325,7 +325,7 @@ func (f *field) union(t flatTable) {
 	}
 }
 
-// extend applies extension types that add meaning to the storage type. Others are read as stored.
+// extend applies extension types that change the meaning of the storage type. It ignores others.
 func (f *field) extend(t flatTable) {
 	for _, pair := range t.tables(6) {
 		if pair.text(0) != "ARROW:extension:name" {

@@ -13,11 +13,11 @@ type Stream struct {
 	layout
 	r       *bufio.Reader
 	o       Options
-	file    bool // it begins like a file
+	file    bool // whether it has a file's header
 	dicts   map[int64]*dictionary
 	batches int
 	rows    int64
-	ended   error // error that Next returns from then on, as it cannot find what follows
+	ended   error // returned by all further calls of Next
 }
 
 // Batch is a record batch of a stream.
@@ -29,7 +29,7 @@ type Batch struct {
 	first int64
 }
 
-// NewStream reads as far as the schema. Errors mention name.
+// NewStream reads up to the end of the schema. Errors include name.
 func NewStream(r io.Reader, name string, o Options) (*Stream, error) {
 	s := &Stream{r: bufio.NewReaderSize(r, 64<<10), o: o}
 	s.name = name
@@ -51,7 +51,7 @@ func (s *Stream) begin() (err error) {
 		if _, err := s.r.Discard(8); err != nil {
 			return unexpected(noEOF(err))
 		}
-		// Arrow before 0.15 and Polars write no mark before the footer; Polars also omits the schema's length.
+		// Arrow before 0.15 and Polars write no end mark before the footer; Polars also omits the length before the schema.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
 			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or " +
 				"decompressed: save it to a file first and load that, " +
@@ -139,7 +139,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 	}
 }
 
-// readBody reads a body: at once if its size is limited, otherwise into memory that grows with the data.
+// readBody reads n bytes: at once if their number is limited, otherwise into memory that grows as data arrives.
 func (s *Stream) readBody(n int64) ([]byte, error) {
 	if s.o.MaxBody == 0 {
 		return readBytes(s.r, n)
@@ -149,7 +149,7 @@ func (s *Stream) readBody(n int64) ([]byte, error) {
 	return b, err
 }
 
-// end checks that only a file's footer, if anything, follows the end mark. If so, it returns io.EOF.
+// end checks that nothing but a file's footer follows the end mark. It then returns io.EOF.
 func (s *Stream) end() error {
 	if !s.file {
 		if _, err := s.r.Peek(1); err != io.EOF {
@@ -175,7 +175,7 @@ func (s *Stream) end() error {
 	return io.EOF
 }
 
-// Splits returns the splits of the batch in row order.
+// Splits returns the batch's splits in row order.
 func (b *Batch) Splits() []Split { return b.rows }
 
 func (b *Batch) Bytes() int64 { return int64(len(b.body)) }
@@ -185,7 +185,7 @@ func (b *Batch) Rows() int64 { return b.meta.rows }
 // First returns the number of records before the batch.
 func (b *Batch) First() int64 { return b.first }
 
-// Release frees memory that only Next needs. Parsers can still be made.
+// Release frees memory that only Next needs. Parsers can still be created.
 func (s *Stream) Release() { s.r, s.dicts = nil, nil }
 
 // Rows returns the number of records that Next has returned.

@@ -12,7 +12,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// maxBuffer is the size of the largest buffer that is decompressed, if memory allows it.
+// maxBuffer is the size of the largest decompressed buffer, in bytes.
 const maxBuffer = 1 << 34
 
 var errPacked = errors.New("a buffer does not decompress to its stated size")
@@ -21,14 +21,14 @@ var zstdDecoders = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
 		zstd.WithDecoderMaxMemory(maxBuffer))
 	if err != nil {
-		panic(err) // the options are constants
+		panic(err) // cannot happen: the options are constants
 	}
 	return d
 }}
 
 var lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 
-// unpackedSize returns a buffer's decompressed size, -1 if it is not compressed, and the bytes after that number.
+// unpackedSize returns a buffer's data and the decompressed size stated before it, -1 if the data is not compressed.
 func unpackedSize(raw []byte) (rest []byte, size int64, err error) {
 	if len(raw) < 8 {
 		return nil, 0, errPacked
@@ -40,7 +40,7 @@ func unpackedSize(raw []byte) (rest []byte, size int64, err error) {
 	return raw[8:], size, nil
 }
 
-// unpack decompresses a buffer. Memory grows with the output, because size is not trusted.
+// unpack decompresses a buffer. It allocates memory as output arrives, because size is not trusted.
 func unpack(codec int64, src []byte, size int64) ([]byte, error) {
 	credible := min(size, 256*int64(len(src))+64<<10)
 	if codec == codecZstd {

@@ -14,22 +14,22 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// vector holds values of one field, counted from 0. The field's type determines which members are used.
+// vector holds values of a field, counted from 0. The type of the field determines which members are used.
 type vector struct {
 	f       *field
 	valid   bitmap
 	bools   bitmap
-	data    []byte // fixed-width values, bytes of texts, views, or codes of unions
+	data    []byte // fixed-width values, bytes of strings, views, or type codes of unions
 	offsets integers
 	sizes   integers
-	views   [][]byte // buffers that views refer to
+	views   [][]byte // data buffers that views refer to
 	fields  []*vector
-	base    []int64 // start of data, of each of views, or of each of fields
+	base    []int64 // index of the first loaded item of data, or of each of views or fields
 	first   int64   // for runs: the row of value 0
 	dict    *dictionary
 }
 
-// bitmap has a bit for each value; without bits, all are true.
+// bitmap holds a bit for each value. If bits is nil, all are true.
 type bitmap struct {
 	bits  []byte
 	first int64 // number of bits before value 0
@@ -40,7 +40,7 @@ func (m bitmap) is(i int64) bool {
 	return m.bits == nil || m.bits[i/8]>>(i%8)&1 == 1
 }
 
-// integers are signed integers of 32 or 64 bits.
+// integers is a list of signed 32-bit or 64-bit integers.
 type integers struct {
 	b    []byte
 	wide bool
@@ -55,7 +55,7 @@ func (n integers) at(i int64) int64 {
 
 func (v *vector) null(i int64) bool { return !v.valid.is(i) }
 
-// integer reads an integer of the field's width and sign.
+// integer returns value i as an integer with f's width and signedness.
 func (v *vector) integer(i int64, f *field) int64 {
 	b := v.data[i*int64(f.width):]
 	switch {
@@ -75,7 +75,7 @@ func (v *vector) integer(i int64, f *field) int64 {
 	return int64(binary.LittleEndian.Uint64(b))
 }
 
-// find follows dictionaries and runs to the vector that has value i, and returns the value's index there.
+// find follows dictionaries and runs to the vector that holds value i, and returns that vector and the index in it.
 func (v *vector) find(i int64) (*vector, int64) {
 	for {
 		switch {
@@ -104,7 +104,7 @@ func (v *vector) find(i int64) (*vector, int64) {
 	}
 }
 
-// dictionary holds a dictionary's values. It never changes: a delta makes a new one.
+// dictionary holds the values of a dictionary. It never changes: a delta makes a new one.
 type dictionary struct {
 	chunks []*vector
 	ends   []int64 // number of values up to the end of each chunk
@@ -136,7 +136,7 @@ func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
 }
 
-// values delivers the values of vectors; scratch holds those that are not in the file's own bytes.
+// values sets data to vectors' values. scratch holds bytes that are not in the file in this form.
 type values struct {
 	scratch scratch
 	text    jsonText
@@ -144,7 +144,7 @@ type values struct {
 
 type scratch []byte
 
-// datum sets d to a value. Bytes are valid until the next call. A refused value is left as stored, for the rejects.
+// datum sets d to a value. Its bytes are valid until the next call. A refused value stays as stored, for the rejects.
 func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {
@@ -198,14 +198,14 @@ func (v *vector) double(i int64) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// Bounds of times.
+// Limits of times.
 const (
 	dayMillis  = 86_400_000
 	daySeconds = 86_400
-	maxSeconds = 1 << 53 // seconds since 1970: 285 million years, the range of 64-bit milliseconds
+	maxSeconds = 1 << 53 // in seconds since 1970, 285 million years: the range of 64-bit milliseconds
 )
 
-// time sets d to a date, time of day or timestamp. It refuses a value that cannot be shown unchanged.
+// time sets d to a date, time of day or timestamp. It refuses values that cannot be represented exactly.
 func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 	f := v.f
 	n := v.integer(i, f)

@@ -58,7 +58,7 @@ func TestBOMsAreDetected(t *testing.T) {
 	conformance.True(t, IsUTF32([]byte("\xFF\xFE\x00\x00")) && !IsUTF32([]byte("\xFF\xFEa\x00")), "UTF-32")
 }
 
-// TestCodePointsRoundTrip encodes all of Unicode with x/text and decodes it.
+// TestCodePointsRoundTrip encodes every Unicode code point with x/text and decodes it here.
 func TestCodePointsRoundTrip(t *testing.T) {
 	for _, name := range append(names, "utf-16le", "utf-16be") {
 		e := find(t, name)
@@ -67,7 +67,7 @@ func TestCodePointsRoundTrip(t *testing.T) {
 		var buf [16]byte
 		count := 0
 		for r := rune(0); r <= utf8.MaxRune; r++ {
-			if r >= 0xD800 && r < 0xE000 || r >= 0x30000 && r%97 != 0 && name != "gb18030" { // only gb18030 has them all
+			if r >= 0xD800 && r < 0xE000 || r >= 0x30000 && r%97 != 0 && name != "gb18030" { // only gb18030 encodes all of them
 				continue
 			}
 			encoder.Reset()
@@ -89,7 +89,7 @@ func TestCodePointsRoundTrip(t *testing.T) {
 
 var sequences = flag.Int("sequences", 5_000, "random sequences of bytes that are decoded in each encoding")
 
-// TestDecodingAgreesWithXTextUnlessItReplaces tries all sequences of one and two bytes and random longer ones.
+// TestDecodingAgreesWithXTextUnlessItReplaces tries all sequences of one or two bytes and random longer ones.
 func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, name := range names {
@@ -107,7 +107,7 @@ func TestDecodingAgreesWithXTextUnlessItReplaces(t *testing.T) {
 			if name == "gb18030" && bytes.ContainsFunc(out, func(r rune) bool {
 				return r >= 0xE000 && r <= 0xE864 || r >= 0xFE10 && r <= 0xFE19 || r >= 0x9FB4 && r <= 0x9FBB
 			}) {
-				return // missing in x/text; TestEveryPairOfGB18030IsACharacter has it
+				return // x/text lacks it; TestEveryPairOfGB18030IsACharacter checks it
 			}
 			genuine := bytes.Contains(src, []byte("\x84\x31\xA4\x37"))
 			conformance.MustTrue(t, (bad >= 0 || bytes.Equal(out, want)) && (bad < 0 || bytes.Contains(want, []byte("\uFFFD"))),
@@ -173,7 +173,7 @@ func TestUndecodableBytesAreReportedWithTheirOffset(t *testing.T) {
 }
 
 func TestSafeBytesAreNeverPartOfACharacter(t *testing.T) {
-	for name, want := range map[string][3]bool{ // ASCII-compatible; line ends, comma, quotes, tab; '|' and '\\'
+	for name, want := range map[string][3]bool{ // sets: ASCII; line ends, comma, quotes, tab; '|' and '\\'
 		"utf-8": {true, true, true}, "iso-8859-1": {true, true, true}, "windows-1252": {true, true, true},
 		"euc-jp": {true, true, true}, "euc-kr": {false, true, true}, "gb18030": {false, true, false},
 		"gbk": {false, true, false}, "big5": {false, true, false}, "shift-jis": {false, true, false}, "utf-16le": {},
@@ -273,7 +273,7 @@ func FuzzDecode(f *testing.F) {
 		if !e.SafeBytes(ascii) || e.IsUTF8() {
 			return
 		}
-		// Cutting at a safe byte and decoding the parts gives the same text.
+		// Splitting at a safe byte and decoding the parts must give the same text.
 		var joined []byte
 		for i, part := range bytes.Split(src, []byte(",")) {
 			if i > 0 {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode appends src, one field or record, to dst as UTF-8. It stops at undecodable bytes; bad is their offset, or -1.
-// A U+FFFD in the result was U+FFFD in src. "utf-16" decodes nothing, because only NewReader finds its byte order.
+// Decode appends src, a field or record, to dst as UTF-8. It stops at undecodable bytes; bad is their offset, or -1. It
+// never makes a U+FFFD that src does not have. "utf-16" decodes nothing: only NewReader determines the byte order.
 func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	if e.form == utf8Form {
 		n := len(src)
@@ -37,7 +37,7 @@ func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	return dst, -1
 }
 
-// one appends the character at the start of src and returns its size in bytes, or 0 if there is none.
+// one appends the character at the start of src and returns its size in bytes, or 0 if it is invalid.
 func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	if e.form != legacy {
 		r, n := e.utf16(src)
@@ -81,7 +81,7 @@ func (e Encoding) utf16(src []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// asciiRun returns the length of the ASCII run at the start of src; 0 if the encoding is not ASCII-compatible.
+// asciiRun returns the length of the ASCII prefix of src, or 0 if the encoding is not ASCII-compatible.
 func (e Encoding) asciiRun(src []byte) int {
 	if e.form != legacy || !e.table.ascii {
 		return 0
@@ -107,14 +107,14 @@ func validPrefix(b []byte) int {
 	return len(b)
 }
 
-// Undecodable replaces undecodable bytes in NewReader's output. It is not UTF-8, so exactly those values are refused.
+// Undecodable replaces undecodable bytes in NewReader's output. It is not UTF-8, so values with it are refused.
 const Undecodable = 0xFF
 
 var errNoBOM = errors.New("decode utf-16: no byte order mark; give utf-16le or utf-16be")
 
 const readerBytes = 64 << 10
 
-// NewReader transcodes a stream whose bytes cannot be split. It drops a BOM; "utf-16" needs one. UTF-8 is unchanged.
+// NewReader transcodes a stream that cannot be split. It drops a BOM, which "utf-16" requires. UTF-8 passes unchanged.
 func (e Encoding) NewReader(r io.Reader) io.Reader {
 	if e.IsUTF8() {
 		return r
@@ -127,7 +127,7 @@ type reader struct {
 	r     io.Reader
 	in    []byte // bytes not decoded yet
 	out   []byte // decoded bytes
-	given int    // bytes of out already returned
+	given int    // number of bytes of out already returned
 	first bool
 	err   error // error of r
 }
@@ -154,7 +154,7 @@ func (t *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begin examines the first four bytes. It returns false if more are needed or the stream is refused.
+// begin examines the first four bytes. It returns false if it needs more bytes or refuses the stream.
 func (t *reader) begin() bool {
 	if len(t.in) < 4 && t.err == nil {
 		return false
@@ -180,7 +180,7 @@ func (t *reader) begin() bool {
 	return true
 }
 
-// decode moves characters from in to out. The last bytes may be an incomplete character and then stay in in.
+// decode decodes in to out. An incomplete character at the end remains in in.
 func (t *reader) decode() {
 	t.out, t.given = t.out[:0], 0
 	rest := t.in

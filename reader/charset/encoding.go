@@ -31,7 +31,7 @@ const (
 
 var formNames = [...]string{utf8Form: "utf-8", utf16LE: "utf-16le", utf16BE: "utf-16be", utf16Any: "utf-16"}
 
-// aliases are names that the indexes lack or, like latin1, read as another encoding.
+// aliases maps names that the WHATWG and IANA indexes lack, or read as another encoding, as they do latin1.
 var aliases = map[string]string{
 	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252", "ascii": "us-ascii",
 	"cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
@@ -45,7 +45,7 @@ var aliases = map[string]string{
 const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, " +
 	"windows-1250 to -1258, koi8-r, macintosh"
 
-// Find returns the encoding of a name, ignoring case, _ and -. latin1 is ISO 8859-1, not windows-1252 as in browsers.
+// Find returns the encoding with a name, in any case and with _ or -. latin1 is ISO 8859-1, not windows-1252.
 func Find(name string) (Encoding, error) {
 	label := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	if to, ok := aliases[label]; ok {
@@ -91,7 +91,7 @@ func lookup(label string) encoding.Encoding {
 	return nil
 }
 
-// tables caches each *table by canonical name, because making one is expensive.
+// tables caches tables by canonical name, because making one is expensive.
 var tables sync.Map
 
 func tableOf(name string, enc encoding.Encoding) *table {
@@ -102,7 +102,7 @@ func tableOf(name string, enc encoding.Encoding) *table {
 	return t.(*table)
 }
 
-// DetectBOM returns the encoding and length of a byte order mark in a file's first bytes. IsUTF32 detects UTF-32's.
+// DetectBOM returns the encoding and length of the byte order mark at the start of head. ok is false for UTF-32.
 func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
@@ -120,12 +120,12 @@ func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	return Encoding{}, 0, false
 }
 
-// IsUTF32 reports whether a file begins with UTF-32's byte order mark. In UTF-16, those bytes are a mark and a NUL.
+// IsUTF32 reports whether a file begins with UTF-32's byte order mark. As UTF-16, those bytes would be a BOM and a NUL.
 func IsUTF32(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
 }
 
-// Name returns the canonical name, in lower case.
+// Name returns the encoding's canonical name, in lower case.
 func (e Encoding) Name() string {
 	if e.form == legacy {
 		return e.table.name
@@ -133,13 +133,13 @@ func (e Encoding) Name() string {
 	return formNames[e.form]
 }
 
-// IsUTF8 reports whether text needs no decoding.
+// IsUTF8 reports whether e is UTF-8, which needs no decoding.
 func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
 
-// MultiByte reports whether e is a multi-byte encoding other than a form of Unicode.
+// MultiByte reports whether e is a multi-byte encoding other than Unicode's.
 func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
 
-// CountUTF8 returns the number of non-ASCII characters in head, 0 if it is not UTF-8. The last character may be cut.
+// CountUTF8 returns the number of non-ASCII characters in head, or 0 if it is not UTF-8. The last may be cut off.
 func CountUTF8(head []byte) (wide int) {
 	for i := 0; i < len(head); {
 		r, n := utf8.DecodeRune(head[i:])
@@ -157,7 +157,7 @@ func CountUTF8(head []byte) (wide int) {
 	return wide
 }
 
-// SafeBytes reports whether each ASCII character in set always stands for itself and is never a later byte of a
+// SafeBytes reports whether each ASCII character in set always stands for itself and is never part of another
 // character. All are safe in UTF-8, EUC-JP and single-byte encodings. Line ends, commas, quotes and tabs are safe in
 // all but UTF-16 and EBCDIC. '|' and '\' are unsafe in GB18030, GBK, Big5 and Shift-JIS, and letters in EUC-KR (CP949).
 func (e Encoding) SafeBytes(set []byte) bool {

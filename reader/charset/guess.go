@@ -2,17 +2,17 @@ package charset
 
 import "unicode/utf8"
 
-// Guess returns the likely encoding of a text that is not UTF-8, for advice to users; "" if it is UTF-8 or no encoding
-// is likely. It goes by each language's common characters, because nearly any text is possible as Latin-1.
+// Guess returns the likely encoding of text, for advice to users. It returns "" for UTF-8, and if no encoding is
+// likely. It looks for the most common characters of each language, because almost any bytes are valid Latin-1.
 func Guess(text []byte) string {
-	wide, bad := 0, 0 // multi-byte UTF-8 characters, and bytes that are not UTF-8
+	wide, bad := 0, 0 // multi-byte UTF-8 characters; bytes that are not UTF-8
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
 		case r == utf8.RuneError && n == 1 && i+utf8.UTFMax <= len(text):
 			bad++
 		case r == utf8.RuneError && n == 1:
-			bad += min(1, i) // only the last character may be cut
+			bad += min(1, i) // only the last character may be incomplete
 		case n > 1:
 			wide++
 		}
@@ -32,10 +32,10 @@ func Guess(text []byte) string {
 
 type candidate struct {
 	name  string
-	share func(text []byte) float64 // share of common ones among non-ASCII characters; 0 if undecodable
+	share func(text []byte) float64 // share of common characters among non-ASCII ones; 0 if undecodable
 }
 
-// candidates are in order of preference if shares are equal.
+// candidates is in order of preference: the first of equal shares wins.
 var candidates = []candidate{
 	{"euc-kr", shareKorean},
 	{"euc-jp", shareEUCJP},
@@ -49,17 +49,17 @@ var candidates = []candidate{
 
 func isTrail(b byte) bool { return b >= 0x40 && b != 0x7F && b != 0xFF }
 
-// commonChinese accepts roughly GB 2312's first level, 3,755 characters in phonetic order, and punctuation.
+// commonChinese accepts roughly GB 2312's first level, which has 3,755 characters in phonetic order, and punctuation.
 func commonChinese(a, b byte) bool {
 	return b >= 0xA1 && (a >= 0xB0 && a <= 0xD7 || a == 0xA1 || a == 0xA3)
 }
 
-// commonBig5 accepts roughly Big5's first level, 5,401 characters in order of strokes, and punctuation.
+// commonBig5 accepts roughly Big5's first level, which has 5,401 characters in stroke order, and punctuation.
 func commonBig5(a, b byte) bool {
 	return (b <= 0x7E || b >= 0xA1) && (a >= 0xA4 && a <= 0xC6 || a == 0xA1 || a == 0xA2)
 }
 
-// sharePairs returns the share of common characters among a text's pairs; four allows characters of four bytes.
+// sharePairs returns the share of common characters among the pairs in text. four allows four-byte characters.
 func sharePairs(text []byte, four bool, trail func(byte) bool, common func(a, b byte) bool) float64 {
 	pairs, good := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -70,7 +70,7 @@ func sharePairs(text []byte, four bool, trail func(byte) bool, common func(a, b 
 		case a == 0x80 || a == 0xFF:
 			return 0
 		case i+1 == len(text):
-			continue // the last character is cut
+			continue // the last character is incomplete
 		}
 		b := text[i+1]
 		if four && b >= '0' && b <= '9' {
@@ -101,7 +101,7 @@ func ratio(good, all int) float64 {
 
 func isHigh(b byte) bool { return b >= 0xA1 && b != 0xFF }
 
-// shareKorean goes by Hangul, the first half of the Chinese area: that much of it never occurs in Chinese.
+// shareKorean looks for Hangul, the first half of the area that Chinese characters have in GB 2312; Chinese uses both.
 func shareKorean(text []byte) float64 {
 	pairs := 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -114,7 +114,7 @@ func shareKorean(text []byte) float64 {
 	return share
 }
 
-// shareEUCJP goes by kana, the most frequent characters in Japanese.
+// shareEUCJP looks for kana, the most frequent characters in Japanese.
 func shareEUCJP(text []byte) float64 {
 	kana, pairs := 0, 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -160,7 +160,7 @@ func shareShiftJIS(text []byte) float64 {
 	return 0.9
 }
 
-// shareCyrillic returns the share of letters among non-ASCII bytes if most are lower case (32 bytes from small).
+// shareCyrillic returns the share of letters among non-ASCII bytes if most letters are lower case (small to small+31).
 func shareCyrillic(text []byte, small byte) float64 {
 	high, letters, lower, words := 0, 0, 0, 0
 	for i, b := range text {
@@ -184,7 +184,7 @@ func shareCyrillic(text []byte, small byte) float64 {
 	return 0.95 * ratio(letters, high)
 }
 
-// shareLatin returns the share of non-ASCII bytes that stand alone among letters, as accented letters do.
+// shareLatin returns the share of non-ASCII bytes with only ASCII letters as neighbours, as accented letters have.
 func shareLatin(text []byte) float64 {
 	high, alone := 0, 0
 	for i, b := range text {
@@ -200,7 +200,7 @@ func shareLatin(text []byte) float64 {
 	return 0.9 * ratio(alone, high)
 }
 
-// GuessUTF16 returns utf-16le or utf-16be if a text without a BOM has zero bytes only at odd or only at even offsets.
+// GuessUTF16 returns utf-16le or utf-16be if text, without a BOM, has zero bytes at odd or at even offsets only.
 func GuessUTF16(text []byte) string {
 	var nul [2]int
 	for i, b := range text {

@@ -8,24 +8,24 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// table lists every byte sequence that is a character of an encoding, as found by decoding each with x/text.
+// table holds every character of an encoding by its bytes, as decoded by x/text.
 type table struct {
 	name   string
-	single [256]rune         // by byte; none if it is not a character
-	pairs  []rune            // by (first-0x80)<<8 | second; nil for single-byte encodings
+	single [256]rune         // by byte; none if the byte is not a character
+	pairs  []rune            // by (first-0x80)<<8 | second; nil for a single-byte encoding
 	wide   map[uint16]string // pairs that stand for two code points (Big5)
 	triple []rune            // after 0x8F (EUC-JP), by (second-0x80)<<8 | third
-	four   []rune            // GB18030 characters of four bytes in the BMP, by their linear index
-	ascii  bool              // single bytes below 0x80 are ASCII
-	trail  [256]bool         // by byte: may be the second or a later byte
+	four   []rune            // four-byte GB18030 characters in the BMP, by linear index
+	ascii  bool              // whether bytes below 0x80 are ASCII
+	trail  [256]bool         // by byte: whether it can be a character's second or later byte
 }
 
 const (
 	none  rune = -1
-	twice rune = -2 // two code points, found in wide
+	twice rune = -2 // two code points, listed in wide
 )
 
-// Linear indexes in GB18030: gbPlanes of U+10000, gbEnd after U+10FFFF, gbBMP after U+FFFF.
+// Linear indexes in GB18030: gbPlanes is U+10000, gbEnd follows U+10FFFF, gbBMP follows U+FFFF.
 const (
 	gbBMP    = 39420
 	gbPlanes = 189000
@@ -67,7 +67,7 @@ func newTable(name string, enc encoding.Encoding) *table {
 	return t
 }
 
-// one returns the only character of s, or none if it was replaced.
+// one returns the character in s, or none if s is not one character or is U+FFFD.
 func one(s string) rune {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 || n != len(s) || r == utf8.RuneError {
@@ -142,7 +142,7 @@ func (t *table) addFours(ask func(...byte) string) {
 	}
 }
 
-// addUserDefined adds GB18030's three user-defined areas, U+E000 to U+E765, which other systems use and x/text lacks.
+// addUserDefined adds GB18030's three user-defined areas, U+E000 to U+E765, which x/text lacks but other systems use.
 func (t *table) addUserDefined() {
 	r := rune(0xE000)
 	for _, area := range [...][4]int{{0xAA, 0xAF, 0xA1, 0xFE}, {0xF8, 0xFE, 0xA1, 0xFE}, {0xA1, 0xA7, 0x40, 0xA0}} {
@@ -160,8 +160,8 @@ func (t *table) addUserDefined() {
 	}
 }
 
-// addLastPairs adds the pairs that x/text lacks: 174 are in the private use area, in the order of the pairs; some have
-// become characters since GB 18030-2022 (https://encoding.spec.whatwg.org/#index-gb18030).
+// addLastPairs adds the pairs that x/text lacks. 174 were in the private use area, in the order of the pairs; some
+// became characters in GB 18030-2022 (https://encoding.spec.whatwg.org/#index-gb18030).
 func (t *table) addLastPairs() {
 	since := map[int]rune{
 		0xA6D9: 0xFE10, 0xA6DA: 0xFE12, 0xA6DB: 0xFE11, 0xA6DC: 0xFE13, 0xA6DD: 0xFE14, 0xA6DE: 0xFE15, 0xA6DF: 0xFE16,
@@ -194,7 +194,7 @@ func replaced(s string) bool {
 	return strings.ContainsRune(s, utf8.RuneError)
 }
 
-// next decodes the character at the start of src, which is not empty. n is 0 if there is none; twice means see wide.
+// next decodes the first character of src, which must not be empty. n is 0 if it is invalid. If r is twice, see wide.
 func (t *table) next(src []byte) (r rune, n int) {
 	a := src[0]
 	if r = t.single[a]; r != none {

@@ -424,7 +424,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, flatten bool) { hostile(t, b, Options{Flatten: flatten, SplitRows: 2}) })
 }
 
-func TestDamagedBytesNeitherPanicNorRunAway(t *testing.T) {
+func TestDamagedFilesNeitherPanicNorExhaustMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // many short-lived decoders in a small heap
 	for _, b := range seeds(t) {
 		for i := range b {
