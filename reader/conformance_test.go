@@ -26,13 +26,13 @@ import (
 
 // counted is the result of reading a source.
 type counted struct {
-	rows   int64 // records that can be read
+	rows   int64 // readable records
 	bad    int64
-	quotes int64 // bad records with wrong quotes
+	quotes int64 // rejected records with a misplaced quote
 	err    error
 }
 
-// readAll reads a source to its end as a load does, and counts the records.
+// readAll reads a source to its end as a load would, and counts the records.
 func readAll(item input.Item, o Options) (c counted) {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
@@ -52,7 +52,7 @@ func readAll(item input.Item, o Options) (c counted) {
 	return c
 }
 
-// readEach reads a source to its end as a load does.
+// readEach reads a source to its end as a load would.
 func readEach(s *File, each func(*record.Record)) error {
 	p := s.NewParser(all(s))
 	defer p.Close()
@@ -70,7 +70,7 @@ func all(s *File) (used []int) {
 	return used
 }
 
-// eachSplit passes on every split of a source, then what is readable before an error.
+// eachSplit calls each for every split of a source; if reading fails, also for the text before the error.
 func eachSplit(s *File, each func(source.Split) error) error {
 	for {
 		piece, err := s.Next()
@@ -104,7 +104,7 @@ func optionsOf(f conformance.File) Options {
 		o.Format = Parquet
 	case "jsonl", "json":
 		o.Format = JSONLines
-	case "other": // a file without rows, identified by its content
+	case "other": // a file without rows, recognised by its content
 		return o
 	default:
 		o.Format = CSV
@@ -132,8 +132,8 @@ func optionsOf(f conformance.File) Options {
 	return o
 }
 
-// deviations explains the files that are read correctly although the manifest says otherwise, each for a reason of its
-// own; sharedReason has the reasons that several files share.
+// deviations explains files that are read correctly although the manifest says otherwise, each for its own reason.
+// sharedReason knows the reasons that apply to several files.
 var deviations = map[string]string{
 	"csv/duckdb/17738.csv":                      "an empty line of one column is a record without a value",
 	"csv/duckdb/afl/4086/case_3.csv":            "an empty line of one column is a record without a value",
@@ -161,7 +161,7 @@ var deviations = map[string]string{
 		"overflowed when it was written: that record is rejected",
 }
 
-// sharedReason returns the documented rule by which a file differs from the manifest, if there is one.
+// sharedReason returns the documented rule that explains a file's difference from the manifest, or "".
 func sharedReason(f conformance.File, got counted, text []byte) string {
 	switch {
 	case got.err != nil && (strings.Contains(got.err.Error(), "the file is lzip") ||
@@ -182,7 +182,7 @@ func sharedReason(f conformance.File, got counted, text []byte) string {
 	return deviations[f.Path]
 }
 
-// mixedLineEnds reports whether a text has both LF and lone CR.
+// mixedLineEnds reports whether a text has both LFs and lone CRs.
 func mixedLineEnds(text []byte) bool {
 	lf, cr := false, false
 	for i, c := range text {
@@ -194,8 +194,8 @@ func mixedLineEnds(text []byte) bool {
 
 var update = flag.Bool("update", false, "write the results into docs/internals/conformance.md")
 
-// TestEveryFileIsReadAsStated reads every file of the collection: valid ones give the stated rows, invalid ones are
-// refused, and none panics. Every difference has a documented reason.
+// TestEveryFileIsReadAsStated reads every file of the collection. Valid files must have the stated rows, invalid ones
+// must be refused, and none may panic. Every difference must have a documented reason.
 func TestEveryFileIsReadAsStated(t *testing.T) {
 	read := map[string]counted{}
 	conformance.Run(t, func(t *testing.T, dir string) {
@@ -203,7 +203,7 @@ func TestEveryFileIsReadAsStated(t *testing.T) {
 		if dir == conformance.Whole(t) {
 			checkTable(t, results, reasons)
 		}
-		// The stored part has enough files of each kind, so a clone elsewhere proves as much.
+		// The stored part must have enough files of each kind, so that a clone without the collection proves as much.
 		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3,
 			"jsonl, ok": 30, "other, error": 23, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
 			r := results[kind]
@@ -212,11 +212,11 @@ func TestEveryFileIsReadAsStated(t *testing.T) {
 	})
 }
 
-// conform reads the files, except those already in read: the whole collection contains most of the stored part.
+// conform reads all files except those in read: the whole collection contains most of the stored part.
 func conform(t *testing.T, dir string, read map[string]counted) (results map[string]*result, reasons map[string]int) {
 	results, reasons = map[string]*result{}, map[string]int{}
 	var before, memory runtime.MemStats
-	runtime.ReadMemStats(&before) // includes the memory of other tests
+	runtime.ReadMemStats(&before) // memory that other tests have taken
 	for _, f := range conformance.Files(t, dir) {
 		if f.Expected == "" || f.Format == "doc" || f.Format == "expectation" || f.Format == "zip" {
 			continue
@@ -259,7 +259,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 	return results, reasons
 }
 
-// result counts the files of one format and expectation.
+// result counts the files with a given format and expectation.
 type result struct{ files, read, refused, differ int }
 
 func (r *result) count(got counted, problem string) {
@@ -274,7 +274,7 @@ func (r *result) count(got counted, problem string) {
 	}
 }
 
-// checkTable compares the table in the documentation with the results, or writes it.
+// checkTable compares the results with the table in the documentation, or writes that table.
 func checkTable(t *testing.T, results map[string]*result, reasons map[string]int) {
 	var b strings.Builder
 	b.WriteString(
@@ -299,7 +299,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 	conformance.True(t, string(old[from:to]) == b.String(), "%s differs; run with -update. Found:\n%s", doc, b.String())
 }
 
-// judge compares a reading with the manifest. The problem is "" if they agree.
+// judge compares a reading with the manifest. It returns "" if they agree, otherwise the difference.
 func judge(f conformance.File, got counted) string {
 	total := got.rows + got.bad
 	switch {
@@ -317,7 +317,7 @@ func judge(f conformance.File, got counted) string {
 	return ""
 }
 
-// TestNoFileOfRowsIsMisidentified opens the files without stating their format.
+// TestNoFileOfRowsIsMisidentified opens every file without stating its format.
 func TestNoFileOfRowsIsMisidentified(t *testing.T) {
 	conformance.Run(t, noFileOfRowsIsTakenForSomethingElse)
 }
@@ -326,7 +326,7 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	opened := 0
 	for _, f := range conformance.Files(t, dir) {
 		if f.Expected != "ok" || f.Format == "parquet" || f.Format == "zip" || f.Encoding == "unknown-8bit" ||
-			f.Compression == "lzip" || f.Compression == "lzma" { // refused with the name of their format
+			f.Compression == "lzip" || f.Compression == "lzma" { // refused, with the name of their format
 			continue
 		}
 		switch filepath.Base(f.Path) {
@@ -349,15 +349,15 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	conformance.True(t, opened >= 100, "only %d files could be opened", opened)
 }
 
-// claim is a statement on a page about inputs, and the file in the tree that shows it.
+// claim is a statement on a page about inputs, with a file in the tree that proves it.
 type claim struct {
-	says string // quoted from the page, except for line breaks
-	file string // below testdata
+	says string // quoted from the page, with any white space for line breaks
+	file string // path relative to testdata
 	o    Options
-	want string // columns and records, or part of the error after "refused: "
+	want string // columns and records, or "refused: " and part of the error
 }
 
-// dialect returns the options of --dialect name, combined with others.
+// dialect returns the options of --dialect name, added to others.
 func dialect(name string, others ...Options) Options {
 	d, _, ok := csv.Named(name)
 	if !ok {
@@ -368,11 +368,11 @@ func dialect(name string, others ...Options) Options {
 	return o
 }
 
-const apache, dumps = "parquet/parquet-testing/data/", "../../e2e/dumps/made/" // dumps are written by the databases
+const apache, dumps = "parquet/parquet-testing/data/", "../../e2e/dumps/made/" // dumps are written by databases
 
 var bare = Options{NoHeader: true}
 
-// claims lists the claims that one file can show. In want, a final "…" stands for the rest.
+// claims lists all claims that a single file can prove. In want, a final "…" stands for the rest.
 var claims = []claim{
 	{"gzip (also multi-member, BGZF)", "made/compressed/baseball.multimember.csv.gz", Options{}, baseball},
 	{"gzip (also multi-member, BGZF)", "csv/duckdb/test/concat.gz", Options{}, "…"},
@@ -392,7 +392,7 @@ var claims = []claim{
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/utf-16le-bom.csv", Options{}, "编号,名称; 1,学生卡"},
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/utf-16be-bom.csv", Options{}, "编号,名称; 1,学生卡"},
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/bom.gb18030.csv", Options{}, "编号,名称; 1,学生卡; 2,𠮷野家"},
-	{"UTF-8 otherwise", "made/text/not-utf-8.csv", Options{}, "id,name; 1,Ann; 2,M\xfcller"}, // a load rejects the value
+	{"UTF-8 otherwise", "made/text/not-utf-8.csv", Options{}, "id,name; 1,Ann; 2,M\xfcller"}, // a load rejects it
 	{"`--encoding`", "made/text/not-utf-8.csv", Options{Encoding: "latin1"}, "id,name; 1,Ann; 2,Müller"},
 
 	{"a tab in `.tsv` and `.tab`", "made/text/people.tsv", Options{}, "id,name; 1,A,nn; 2,Bo"},
@@ -452,10 +452,10 @@ var claims = []claim{
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
-// inputPages lists the pages with the claims.
+// inputPages lists the pages that make the claims.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
-// TestClaimsOfInputPagesHaveFiles finds each claim on a page about inputs and reads its file with the claimed result.
+// TestClaimsOfInputPagesHaveFiles finds each claim on a page about inputs and checks that its file proves the claim.
 func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
@@ -472,7 +472,7 @@ func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
 	}
 }
 
-// recordsOf reads a source to its end as a load does. It returns the columns and each record's values or reject code.
+// recordsOf reads a source to its end as a load would. It returns the columns and each record's values or reject code.
 func recordsOf(item input.Item, o Options) string {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
@@ -506,7 +506,7 @@ func recordsOf(item input.Item, o Options) string {
 	return b.String()
 }
 
-// isLike compares got with a text in which … matches anything; a refusal only has to contain the wanted text.
+// isLike compares got with want, in which … matches anything. A refusal only needs to contain the wanted text.
 func isLike(got, want string) bool {
 	if reason, ok := strings.CutPrefix(want, "refused: "); ok {
 		return strings.HasPrefix(got, "refused: ") && strings.Contains(got, reason)
@@ -518,7 +518,7 @@ func isLike(got, want string) bool {
 	return got == want || strings.Contains(want, "…") && regexp.MustCompile("(?s)^"+like+"$").MatchString(got)
 }
 
-// TestEveryDialectHasAFile finds a claim for each dialect of csv.Named.
+// TestEveryDialectHasAFile checks that a claim exists for each dialect of csv.Named.
 func TestEveryDialectHasAFile(t *testing.T) {
 	for _, name := range csv.Programs {
 		conformance.True(t, slices.ContainsFunc(claims, func(c claim) bool { return c.o.Dialect.Name == name }),

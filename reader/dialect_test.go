@@ -32,16 +32,16 @@ import (
 
 var dialectFiles = flag.Int("dialect-files", 150, "random files of each kind whose dialect is found")
 
-// written is a text in a random dialect. Its cells are the oracle, which does not depend on the reader.
+// written is a text in a random dialect. Its cells, which no reader produced, are what a reader must return.
 type written struct {
-	says    string // description of the dialect
+	says    string // describes the dialect
 	cells   [][]string
-	records []string // the text of each, including its line end
+	records []string // each with its line end
 }
 
 func (w *written) text() string { return strings.Join(w.records, "") }
 
-// writeRandom writes a random table in a random dialect. Cells that need quotes have them; others may.
+// writeRandom writes a random table in a random dialect. It quotes cells that need quotes, and perhaps others.
 func writeRandom(r *rand.Rand) *written {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	delimiter, quote, escape := pick(",", ";", "\t", "|", "\x01"), pick(`"`, `"`, "'", ""), pick("", "", `\`)
@@ -61,7 +61,7 @@ func writeRandom(r *rand.Rand) *written {
 			}
 			isText := kind == "word" || kind == "text" || kind == "rare" || n == 0
 			needs := strings.ContainsAny(cell, delimiter+quote+"\r\n")
-			if quote == "" && escape == "" || quote == "" && strings.ContainsAny(cell, "\r\n") { // unwritable
+			if quote == "" && escape == "" || quote == "" && strings.ContainsAny(cell, "\r\n") { // cannot be written
 				cell = strings.NewReplacer(delimiter, " ", "\n", " ", "\r", " ").Replace(cell)
 			}
 			text := cell
@@ -113,18 +113,18 @@ func randomCell(r *rand.Rand, kind string) string {
 	return strings.Join(text, " ")
 }
 
-// spoil puts one fault into a record and returns the range of affected records.
+// spoil damages a record. It returns the range of affected records, without to.
 func (w *written) spoil(r *rand.Rand) (from, to int) {
 	from = r.IntN(len(w.records))
 	if len(w.records) < 3 {
-		from = 1 // with one record, nothing shows whether it or the header is at fault
+		from = 1 // in a table of one record, nothing shows whether it or the header is damaged
 	}
 	to = from + 1
 	text := w.records[from]
 	body := strings.TrimRight(text, "\r\n")
 	at := r.IntN(len(body))
 	if quotes := indexesOf(text, `"'`); len(quotes) > 0 && r.IntN(2) == 0 {
-		at = quotes[r.IntN(len(quotes))] // where a fault does the most damage
+		at = quotes[r.IntN(len(quotes))] // where it does the most damage
 	}
 	odd := string("\"',;|\\ x\n"[r.IntN(9)])
 	switch r.IntN(8) {
@@ -139,12 +139,12 @@ func (w *written) spoil(r *rand.Rand) (from, to int) {
 	case 4:
 		text = text[:at+1] + " " + text[at+1:]
 	case 5:
-		text = body[:max(at, 1)] + text[len(body):] // truncated
+		text = body[:max(at, 1)] + text[len(body):] // cut off
 	case 6:
 		text = text[:at] + text[at:at+1] + text[at:]
 	case 7:
-		if from > 0 { // a header joined to a record would just name other columns
-			text, to = body, min(to+1, len(w.records)) // the line end is missing
+		if from > 0 { // a header joined with a record would only name other columns
+			text, to = body, min(to+1, len(w.records)) // no line end
 		}
 	}
 	w.records[from] = text
@@ -160,8 +160,8 @@ func indexesOf(text, chars string) (at []int) {
 	return at
 }
 
-// readFound reads a text with the detected dialect. It returns the names and rows as one list, and the number of
-// rejected records.
+// readFound reads a text in the detected dialect. It returns the column names and the rows as one list, and the number
+// of rejected records.
 func readFound(t *testing.T, text string) (rows [][]string, rejected int, found string, err error) {
 	s, err := Open(t.Context(), streamOf(t, []byte(text)), Options{Sniff: true})
 	if err != nil {
@@ -186,7 +186,7 @@ func readFound(t *testing.T, text string) (rows [][]string, rejected int, found 
 	return rows, rejected, s.Dialect.String(), err
 }
 
-// A file read without rejects has exactly the written cells, except in the faulty records.
+// TestFaultyRecordDoesNotChangeDialect checks that text read without rejects has its cells, except in faulty records.
 func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 24))
 	for _, faults := range []bool{false, true} {
@@ -218,7 +218,7 @@ func TestFaultyRecordDoesNotChangeDialect(t *testing.T) {
 	}
 }
 
-// sameButFor compares the rows with the written cells, except for records from to to-1, which may have changed.
+// sameButFor reports whether the rows are the written cells, apart from records from to to-1, which may differ.
 func sameButFor(rows, cells [][]string, from, to int) bool {
 	after := len(cells) - to
 	return len(rows) >= from+after && (to > from || len(rows) == len(cells)) &&
@@ -274,14 +274,14 @@ func TestTypedJSONIsDetectedByContent(t *testing.T) {
 	}
 }
 
-// wideLines returns the rows of a source in the form of stored rejects.
+// wideLines returns the rows of a source in the format of stored rejects.
 func wideLines(t *testing.T, rows *sourcetest.Wide) []byte {
 	var text []byte
 	must(t, readSource(rows, func(rec *record.Record) { text = jsonl.AppendWide(text, rows.Columns, rec) }))
 	return text
 }
 
-// readSource reads a source of pages to its end and calls each for every record.
+// readSource calls each for every record of a source of pages.
 func readSource(s *sourcetest.Wide, each func(*record.Record)) error {
 	p := s.NewParser([]int{0})
 	for {
@@ -320,7 +320,7 @@ func TestWideFilesKeepSourceContract(t *testing.T) {
 	}
 }
 
-// TestWrappedRowsAreRefusedWithAdvice tries texts that were once misread without an error, or read as one row.
+// TestWrappedRowsAreRefusedWithAdvice tries texts that were once misread without an error, or as one row.
 func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) " +
 		"VALUES\n\t(1);\n"
@@ -421,7 +421,7 @@ func zipped(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// hadoop frames a snappy block the way Hadoop's codec does.
+// hadoop returns a snappy block framed as by Hadoop's codec.
 func hadoop(text string) string {
 	block := s2.EncodeSnappy(nil, []byte(text))
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
@@ -438,7 +438,7 @@ const someRows = "id,v\n1,a\n2,b\n3,c\n"
 func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 	bson := "\x16\x00\x00\x00\x02id\x00\x06\x00\x00\x00hello\x00\x00\x00"
 	bson = string(binary.LittleEndian.AppendUint32(nil, uint32(len(bson)))) + bson[4:]
-	lzmaHead := "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) // as all encoders write it
+	lzmaHead := "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) // as written by all encoders
 	random := strings.Repeat("\x00\x9c\x13\xfe\x01abc\x00\x00\x17", 50)
 	for name, tt := range map[string]struct{ content, want, way string }{
 		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "?table=NAME"},
@@ -534,7 +534,7 @@ func TestWholeFileSnappyOfJSONLinesIsRead(t *testing.T) {
 	}
 }
 
-// reasonsOf returns the reasons why a source's values are refused as strings.
+// reasonsOf returns why values of a source are refused as strings.
 func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string) {
 	s, err := Open(t.Context(), itemOf(t, name, []byte(content)), o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Formats of dumps: plain text of pg_dump, and SQL of mysqldump or mariadb-dump.
+// Formats of dumps: the plain format of pg_dump, and SQL from mysqldump or mariadb-dump.
 var (
 	PGDump Format = &dumpFormat{
 		name: "pg_dump", is: pgdump.Is, index: pgdump.Index,
@@ -29,30 +29,30 @@ var (
 	}
 )
 
-// dumpFormat is a dump in SQL. The source's data are the part of the text with the rows of one table.
+// dumpFormat is a format of SQL dumps. A source's data is the part of the text with the rows of one table.
 type dumpFormat struct {
 	name   string
 	is     func(head []byte) bool
 	index  func(text io.Reader) (*sqldump.Dump, error) // finds the tables
 	parser func([]sqldump.Column) dumpRows
-	cutter func(begun bool) recordCutter // of rows that are cut in order; nil if rows are lines
-	tab    bool                          // written with --tab: the rows are in a file beside the schema
+	cutter func(begun bool) recordCutter // cuts rows in order; nil if each row is a line
+	tab    bool                          // may be written with --tab: the rows are in a file beside the schema
 }
 
 func (f *dumpFormat) String() string { return f.name }
 
-// Is looks for the comment at the start of dumps.
+// Is reports whether head begins with the comment that begins dumps.
 func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
-// dumpRows reads a dump's rows, split by split.
+// dumpRows reads the rows of a dump, split by split.
 type dumpRows interface {
-	Reset(data []byte, begun bool) // begun: the split is not the first
+	Reset(data []byte, begun bool) // begun: this is not the first split
 	Next() (*record.Record, bool)
 	Records() int
 	Lines() int
 }
 
-// open reads the dump once to find its tables, and selects the one to load.
+// open reads the whole dump to find its tables, and selects the one to load.
 func (f *dumpFormat) open(s *File) error {
 	switch {
 	case s.Stream():
@@ -71,7 +71,7 @@ func (f *dumpFormat) open(s *File) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	if readable.err != nil { // the load fails there, after the rows before it
+	if readable.err != nil { // the load will fail there, after the rows before it
 		d.Truncated = readable.err
 	}
 	t, err := d.Choose(s.o.Named.Table)
@@ -84,7 +84,7 @@ func (f *dumpFormat) open(s *File) error {
 	if err := f.refuseTab(s, t); err != nil {
 		return err
 	}
-	if d.Truncated != nil && t.Key == nil { // the key may be missing, as pg_dump writes keys after the rows
+	if d.Truncated != nil && t.Key == nil { // the key may be missing: pg_dump writes keys after the rows
 		s.Hint = fmt.Sprintf("%s does not state the key of its table: %v", s.Name, d.Truncated)
 	}
 	s.text.offset, s.text.lines, s.text.part, s.text.end, s.text.truncated = t.From, int(t.Lines), true, t.To, d.Truncated
@@ -97,7 +97,7 @@ func (f *dumpFormat) open(s *File) error {
 	declared.Types = append(declared.Types, make([]table.Type, len(s.fixed))...)
 	s.form.declared, s.form.cutter = declared, f.cutter
 	if f.cutter == nil {
-		s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
+		s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // each row is a line
 	}
 	s.form.parser = func([]int) source.Parser { return &dumpParser{s: s, rows: f.parser(t.Columns)} }
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s", s.Name, d.Describe(t)))
@@ -118,7 +118,7 @@ func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.rows.Records(), p.rows.Lines(), nil
 }
 
-// refuseTab refuses a schema written by mysqldump --tab: the rows are in another file.
+// refuseTab refuses a schema written by mysqldump --tab, whose rows are in another file.
 func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	stem, is := strings.CutSuffix(s.item.Name, ".sql")
 	if t.Rows > 0 || !is || !f.tab || !s.item.Local() {
@@ -137,7 +137,7 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 		s.Name, rows, strings.Join(names, ","))
 }
 
-// upToError reads a text up to its first read error, which it keeps, and then reports io.EOF.
+// upToError reads a text up to its first read error. It keeps the error in err and returns io.EOF instead.
 type upToError struct {
 	r   io.Reader
 	err error
@@ -151,7 +151,7 @@ func (u *upToError) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// textEnd returns the end of the data in the text of an unencoded source.
+// textEnd returns the offset of the end of the data in a text that needs no decoding.
 func (s *File) textEnd() int64 {
 	if s.text.part {
 		return s.text.end
@@ -159,7 +159,7 @@ func (s *File) textEnd() int64 {
 	return s.Size
 }
 
-// upToEnd limits a text to the end of its data.
+// upToEnd limits a text to its data.
 func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
 	if !s.text.part {
 		return text

@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// sqlStatement is a line of a dump that was not written by mysqldump itself.
+// Patterns of SQL from programs other than mysqldump: a statement, the beginning, and the program's name.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
 	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 
-// refuseSQL returns why SQL text is not CSV: it is a dump whose beginning does not identify its program.
+// refuseSQL refuses SQL as CSV: head may be a dump whose beginning does not identify its program.
 func (s *File) refuseSQL(head []byte) error {
 	begin := string(head[:min(len(head), 4<<10)])
 	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {
@@ -36,7 +36,7 @@ func (s *File) refuseSQL(head []byte) error {
 		"program write CSV%s", s.Name, of, way)
 }
 
-// changes lists members by which change records are recognised.
+// changes lists sets of members that identify change records.
 var changes = []struct {
 	members []string
 	what    string
@@ -50,7 +50,7 @@ var changes = []struct {
 	{[]string{"data", "database", "table", "ts", "type", "xid"}, "Maxwell changes"},
 }
 
-// refuseChanges returns an error if the first record is a change record, which is not a row.
+// refuseChanges refuses a text whose first record is a change record, not a row.
 func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	var payload map[string]json.RawMessage
 	if _, schema := first["schema"]; schema && json.Unmarshal(first["payload"], &payload) == nil {
@@ -58,7 +58,7 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	}
 	for _, c := range changes {
 		if !slices.ContainsFunc(c.members, func(name string) bool {
-			// logs of audits may have words in a member named op
+			// audit logs may have a member op with other values
 			return first[name] == nil || name == "op" && !slices.Contains([]string{`"c"`, `"r"`, `"u"`, `"d"`, `"t"`},
 				string(first[name]))
 		}) {
@@ -69,7 +69,7 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	return nil
 }
 
-// noteEnvelope notes that a member of the only record may hold the records, as in an API response or GeoJSON.
+// noteEnvelope adds a note if a member of the only record may hold the records, as in API responses or GeoJSON.
 func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(only)) {
 		var rows []map[string]json.RawMessage
@@ -81,7 +81,7 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 			func(v json.RawMessage) bool { return v[0] != '{' }) {
 			as = " --format dynamodb"
 		}
-		if table.PlainColumnName(name) { // also a plain name in jq
+		if table.PlainColumnName(name) { // it needs no quotes in jq
 			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c "+
 				"'.%s[]' %s | tsimport load -%s",
 				s.Name, name, name, s.shellName(), as)

@@ -20,15 +20,15 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// File is one opened input, a source.Source for one goroutine. It has many fields, for the input and the reading.
+// File is an open input, a source.Source for one goroutine. Its many fields describe the input and the reading.
 type File struct {
 	Name    string
 	Size    int64    // size of the input in bytes; -1 if unknown
-	Columns []string // in the source's order, then those of partition folders
-	Renamed []string // one sentence for each empty or repeated name that was changed
-	Notes   []string // one sentence each, as about the dialect
-	Hint    string   // advice if its columns do not fit; may be empty
-	Doubt   string   // why the header of CSV must be data; empty if it need not be
+	Columns []string // in the source's order, then those from folder names
+	Renamed []string // a sentence for each empty or repeated name that was changed
+	Notes   []string // sentences, for example about the detected dialect
+	Hint    string   // advice for the user if the columns do not fit; may be empty
+	Doubt   string   // why the header of a CSV file must be data; empty if it may be a header
 
 	Format      Format
 	Compression compress.Kind
@@ -39,61 +39,61 @@ type File struct {
 	ctx      context.Context
 	item     input.Item
 	o        Options
-	at       input.ReaderAtCloser // of a seekable item while it is open
-	file     *RowFile             // of rows with random access
-	inOrder  *batches             // of rows read in order
-	measured []record.Measures    // of file or inOrder: units of columns, cached
+	at       input.ReaderAtCloser // nil unless a seekable item is open
+	file     *RowFile             // for rows with random access
+	inOrder  *batches             // for rows read in order
+	measured []record.Measures    // units of the columns of file or inOrder, cached
 	text     text
 	form     form
 	reader   *textReader // nil until the first piece
 	fixed    []input.Column
-	next     int           // index of the next split of rows
-	begin    *source.Place // where reading begins; nil for the first record
-	chain    *chainer      // of a stream; else nil
-	decodes  bool          // some non-ASCII text in the head is valid in the encoding
-	looks    string        // advice about the encoding, found in the head
-	sample   error         // read error that the last Sample met
+	next     int           // for rows: index of the next split
+	begin    *source.Place // where to begin reading; nil means at the first record
+	chain    *chainer      // for streams; otherwise nil
+	decodes  bool          // whether non-ASCII text in the head is valid in the encoding
+	looks    string        // advice about the encoding, from the head; may be empty
+	sample   error         // read error in the latest call of Sample
 }
 
-// text describes a text: its encoding, the start of its data, and its format's facts about it.
+// text describes the input as text: its encoding, where its data begins and ends, and what its format found.
 type text struct {
-	bom        int                       // bytes of the byte order mark
+	bom        int                       // length of the byte order mark
 	offset     int64                     // offset of the first data record in the decompressed text
-	lines      int                       // lines before offset
-	transcode  bool                      // the text is converted to UTF-8 or unfolded before cutting
+	lines      int                       // number of lines before offset
+	transcode  bool                      // convert to UTF-8 or unfold before cutting
 	unfold     func(io.Reader) io.Reader // makes several lines of one; nil if not needed
-	decode     bool                      // fields are converted to UTF-8 after parsing
+	decode     bool                      // convert fields to UTF-8 after parsing
 	head       []byte
-	live       bool      // head has the first lines of a pipe that may deliver more
-	headStream io.Reader // for streams: the whole input, including the head
+	live       bool      // whether head is from a pipe that may deliver more
+	headStream io.Reader // for streams: the whole input, including head
 	closer     io.Closer // closes headStream
 
-	named     bool  // only the records of the named table are read
-	part      bool  // the data end at end, before the text does, as in dumps (UTF-8)
+	named     bool  // read only the records of the named table
+	part      bool  // whether the data ends at end, before the text does, as in dumps; UTF-8 only
 	end       int64 // offset of the end of the data
-	truncated error // why the text is incomplete; nil if it is whole
+	truncated error // why the text is incomplete; nil if it is complete
 }
 
-// form is a format's facts about the records of one input.
+// form is what a format says about the records of an input.
 type form struct {
-	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
-	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil if the dialect defines record ends
+	parser   func(columns []int) source.Parser // parses the input's own columns; those not listed may be Null
+	cutter   func(begun bool) recordCutter     // for text that is cut in order; nil if the dialect defines record ends
 	raw      func(record []byte) []byte        // converts a rejected record to the form that is kept; nil if unchanged
-	broken   func(what string) []byte          // makes a record that cannot be parsed; nil if there is none
-	rejects  source.Rejects                    // how rejected records are kept, except for folders and encoding
-	found    []source.Found                    // facts besides format and encoding
-	wide     bool                              // records describe themselves
-	lacks    bool                              // records may lack columns found in the head
+	broken   func(what string) []byte          // returns a record that cannot be parsed; nil if there is none
+	rejects  source.Rejects                    // how to keep rejected records, apart from folders and encoding
+	found    []source.Found                    // facts in addition to format and encoding
+	wide     bool                              // whether records describe themselves
+	lacks    bool                              // whether records may lack columns found in the head
 	declared *source.Declared
 }
 
-// Open examines an input and reads its header. The context bounds every read.
+// Open examines an input and reads its header. ctx limits all reads, including later ones.
 func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	if o.Stream == nil {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
-	if o.Changes != nil { // another stream must not be mistaken for it
+	if o.Changes != nil { // a resumed load must not accept another stream
 		o.ChainBytes = cmp.Or(o.ChainBytes, 4<<10)
 	}
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
@@ -108,7 +108,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	return s, nil
 }
 
-// look detects the source's format.
+// look detects the format of the input.
 func (s *File) look() error {
 	raw, err := s.rawHead(headBytes)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *File) look() error {
 			return err
 		}
 	}
-	if _, _, marked := charset.DetectBOM(raw); !marked { // some marks also look like a container's first bytes
+	if _, _, marked := charset.DetectBOM(raw); !marked { // some BOMs are also the first bytes of a container
 		s.Compression = compress.Detect(raw, len(raw) < headBytes && !s.text.live)
 	}
 	if !s.Compression.Supported() {
@@ -149,7 +149,7 @@ func (s *File) look() error {
 	return nil
 }
 
-// findText detects the format and encoding of a text.
+// findText detects a text's format and encoding.
 func (s *File) findText() (Format, error) {
 	if s.Compression != compress.None {
 		if err := s.refuse(s.text.head, true); err != nil {
@@ -170,7 +170,7 @@ func (s *File) findText() (Format, error) {
 	return s.textFormat(), nil
 }
 
-// rawHead returns the input's first bytes, undecoded.
+// rawHead returns up to size bytes from the start of the input, undecoded.
 func (s *File) rawHead(size int) ([]byte, error) {
 	if s.item.Seekable() {
 		if s.at == nil {
@@ -200,13 +200,13 @@ func (s *File) rawHead(size int) ([]byte, error) {
 	return head[:looked], nil
 }
 
-// wholeHead reports whether the head, for which size bytes were read, is all of the text.
+// wholeHead reports whether the head is the whole text, given that size bytes were requested.
 func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.text.live }
 
-// firstBlock exceeds the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
+// firstBlock is more than the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
 const firstBlock = 9 << 20
 
-// readHead decompresses size bytes of the text, or the whole file if shorter.
+// readHead decompresses the first size bytes of the text, or all if it is shorter.
 func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
@@ -221,7 +221,7 @@ func (s *File) readHead(raw []byte, size int) error {
 	n, err := io.ReadFull(r, head)
 	if n == 0 && err != nil && err != io.EOF {
 		if len(raw) != size {
-			return err // raw held the whole file or a whole block
+			return err // raw was the whole file, or had a whole block
 		}
 		if raw, err = s.rawHead(firstBlock); err == nil {
 			err = s.readHead(raw, size)
@@ -232,7 +232,7 @@ func (s *File) readHead(raw []byte, size int) error {
 	return nil
 }
 
-// findEncoding sets the encoding from the byte order mark or the option, and how the text is cut.
+// findEncoding sets the encoding, by the byte order mark or the option, and how to cut the text.
 func (s *File) findEncoding() error {
 	if charset.IsUTF32(s.text.head) {
 		return fmt.Errorf("read %s: the text is UTF-32, which is not supported; convert it to UTF-8 first", s.Name)
@@ -260,7 +260,7 @@ func (s *File) findEncoding() error {
 	return nil
 }
 
-// minUTF8 is the number of multi-byte characters that prove UTF-8: a GBK character is valid UTF-8 with probability .18.
+// minUTF8 is the number of multi-byte characters that prove UTF-8: a GBK character is valid UTF-8 in 18 % of cases.
 const minUTF8 = 8
 
 // contradicts returns an error if the text is clearly not in the given encoding.
@@ -284,7 +284,7 @@ func (s *File) contradicts(given charset.Encoding) error {
 	return nil
 }
 
-// decodesWell reports whether enough non-ASCII lines are valid in the encoding; a few may be so by chance.
+// decodesWell reports whether enough lines with non-ASCII text are valid in the encoding: a few may be by chance.
 func decodesWell(e charset.Encoding, text []byte) bool {
 	well, not := 0, 0
 	var scratch []byte

@@ -12,10 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrDependent is returned by Next if blocks can no longer be inflated one by one; Rest reads the remainder.
+// ErrDependent is returned by Next if the next block cannot be inflated on its own. Rest then reads the remainder.
 var ErrDependent = errors.New("the next block cannot be inflated alone")
 
-// Sizes of pieces: at least pieceBytes compressed or pieceOut inflated; a zstd frame may have maxFrame and maxOut.
+// Sizes in bytes: a piece has pieceBytes compressed or pieceOut inflated, or more; a zstd frame at most
+// maxFrame and maxOut.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20
@@ -23,33 +24,33 @@ const (
 	maxOut     = 32 << 20
 )
 
-// Piece is a run of whole compressed blocks that can be inflated independently.
+// Piece is a run of complete compressed blocks that can be inflated independently of others.
 type Piece struct {
 	Kind   Kind
 	Name   string // name of the file
 	Offset int64  // offset of Data in the file
 	Data   []byte
-	Bound  int // limit of the inflated size; exact for undamaged BGZF
+	Bound  int // largest possible inflated size; exact for undamaged BGZF
 }
 
 // Independent reports whether a file seems to consist of blocks that can be inflated one by one: BGZF, or zstd whose
-// first frame ends within head (a megabyte or more). If the rest is different, BlockCutter returns ErrDependent.
+// first frame ends within head (a megabyte or more). If a later block cannot, BlockCutter.Next returns ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	of := blocksOf(k)
 	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
 }
 
-// blocks is a container format of independent blocks.
+// blocks is a compression format whose blocks are independent.
 type blocks interface {
-	// begin reports whether a file beginning with head has such blocks.
+	// begin reports whether a file that begins with head consists of such blocks.
 	begin(head *source) bool
-	// cut appends the next block, which inflates to at most most bytes, to data. After an error, data has the bytes read.
+	// cut appends the next block to data; it inflates to at most most bytes. On an error, data includes the bytes read.
 	cut(src *source, data []byte, most int) (_ []byte, bound int, err error)
 	// inflate appends a piece's content to dst.
 	inflate(f *Inflater, dst []byte, p Piece) ([]byte, error)
 }
 
-// blocksOf returns the blocks of a kind, or nil if it has none.
+// blocksOf returns the blocks of a kind, or nil if they are not independent.
 func blocksOf(k Kind) blocks {
 	switch k {
 	case Gzip:
@@ -60,7 +61,7 @@ func blocksOf(k Kind) blocks {
 	return nil
 }
 
-// bgzf is gzip whose members state their size.
+// bgzf is gzip whose members state their compressed size.
 type bgzf struct{}
 
 func (bgzf) begin(head *source) bool {
@@ -80,7 +81,7 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	if err != nil {
 		return data, 0, err
 	}
-	// A member's last four bytes are its inflated size. A size above BGZF's limit is not BGZF, and not bounded.
+	// A member's last four bytes are its inflated size. If that exceeds BGZF's limit, the file is not BGZF.
 	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
 	if bound > 64<<10 {
 		return data, 0, ErrDependent
@@ -88,24 +89,24 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	return data, bound, nil
 }
 
-// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine.
+// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is not safe for concurrent use.
 type BlockCutter struct {
 	kind    Kind
 	name    string
 	src     *source
-	out     int // limits of the inflated bytes of a piece, and of a single larger block
+	out     int // largest inflated size of a piece of several blocks; frame is that of a single block
 	frame   int
 	started bool
 	rest    io.Reader // the bytes of an unfinished block, then src
 	offset  int64     // offset of rest
 }
 
-// NewBlockCutter cuts r, a file for which Independent has returned true.
+// NewBlockCutter returns a cutter for r, a file for which Independent has returned true.
 func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
 	return &BlockCutter{kind: k, name: name, src: newSource(r, 0), out: pieceOut, frame: maxOut}
 }
 
-// Limit bounds the inflated bytes of a block, and the window with which Rest reads larger blocks. 0 keeps the default.
+// Limit sets the largest inflated size of blocks to cut, and the window for Rest. 0 keeps the default.
 func (c *BlockCutter) Limit(block, window int) {
 	if block > 0 {
 		c.frame = max(min(block, maxOut), 128<<10)
@@ -114,7 +115,7 @@ func (c *BlockCutter) Limit(block, window int) {
 	c.src.limit(window)
 }
 
-// Next returns the next piece, or io.EOF at the end. After ErrDependent, Rest reads what cannot be cut.
+// Next returns the next piece, or io.EOF at the end. After ErrDependent, use Rest for the remainder.
 func (c *BlockCutter) Next() (Piece, error) {
 	if c.rest != nil {
 		return Piece{}, ErrDependent
@@ -147,7 +148,7 @@ func (c *BlockCutter) Next() (Piece, error) {
 	return p, io.EOF
 }
 
-// leave keeps the bytes that were read of a block for Rest.
+// leave keeps the bytes already read of an uncut block for Rest.
 func (c *BlockCutter) leave(part []byte) {
 	if c.rest == nil {
 		c.offset = c.src.offset() - int64(len(part))
@@ -155,7 +156,7 @@ func (c *BlockCutter) leave(part []byte) {
 	}
 }
 
-// Rest decompresses everything after the last piece; for use after ErrDependent.
+// Rest decompresses everything after the last piece. Call it after ErrDependent.
 func (c *BlockCutter) Rest() io.ReadCloser {
 	if c.rest == nil {
 		c.leave(nil)
@@ -165,7 +166,7 @@ func (c *BlockCutter) Rest() io.ReadCloser {
 	return newReader(c.kind, src, c.name, c.started)
 }
 
-// bgzfSize returns the size of the gzip member at src, according to its BGZF field.
+// bgzfSize returns the compressed size of the gzip member at src, as stated in its BGZF field.
 func bgzfSize(src *source) (int, error) {
 	head, err := src.Peek(12)
 	if err != nil {
@@ -216,7 +217,7 @@ func (zstdFrames) cut(src *source, data []byte, most int) (_ []byte, bound int, 
 	return data, bound, err
 }
 
-// zstdFrame appends the next frame, perhaps a skippable one, to data by walking its blocks; on error, the bytes read.
+// zstdFrame appends the next frame, which may be skippable, to data. On an error, it appends the bytes read.
 func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped bool, err error) {
 	f := frameWalk{src: src, data: data, start: len(data), out: out}
 	bound, skipped, err = f.frame()
@@ -227,7 +228,7 @@ type frameWalk struct {
 	src   *source
 	data  []byte
 	start int // start of the frame in data
-	out   int // limit of the frame's inflated bytes
+	out   int // largest inflated size of the frame
 }
 
 func (f *frameWalk) take(n int) ([]byte, error) {
@@ -280,7 +281,7 @@ func (f *frameWalk) frame() (bound int, skipped bool, err error) {
 	return bound, false, nil
 }
 
-// block takes a block; bound is its largest possible inflated size.
+// block reads a block. bound is its largest possible inflated size.
 func (f *frameWalk) block() (bound int, last bool, err error) {
 	b, err := f.take(3)
 	if err != nil {
@@ -290,24 +291,24 @@ func (f *frameWalk) block() (bound int, last bool, err error) {
 	size := head >> 3
 	bound = size
 	switch head >> 1 & 3 {
-	case 0: // stored uncompressed
-	case 1: // one byte that is repeated
+	case 0: // uncompressed
+	case 1: // one repeated byte
 		size = 1
 	default:
-		bound = 128 << 10 // the largest block
+		bound = 128 << 10 // the largest inflated size of any block
 	}
 	_, err = f.take(size)
 	return bound, head&1 != 0, err
 }
 
-// Inflater inflates pieces, for one goroutine at a time. Close frees its memory.
+// Inflater inflates pieces. It is not safe for concurrent use. Close frees its memory.
 type Inflater struct {
 	zstd *zstd.Decoder
 	gzip gzipReader
 	in   byteReader
 }
 
-// Inflate appends p's content to dst. After an error, dst has the blocks before the damaged one.
+// Inflate appends p's content to dst. On an error, it appends the blocks before the damaged one.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -327,14 +328,14 @@ func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err err
 			return dst, err
 		}
 	}
-	// No valid piece inflates to more than its bound, and a damaged one must not either.
+	// A valid piece never inflates to more than its bound; a damaged one must not either.
 	if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
 		return dst, failure(p.Kind, p.Name, p.Offset, err)
 	}
 	return out, nil
 }
 
-// inflate inflates block by block, because a block's checksum is the only proof of its content.
+// inflate inflates block by block, because only a block's checksum proves that its content is undamaged.
 func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 	dst = slices.Grow(dst, p.Bound+1)
 	limit := len(dst) + p.Bound

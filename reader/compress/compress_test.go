@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// pack makes a file of kind k with one member per part.
+// pack returns a file of kind k with one member per part.
 func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -50,7 +50,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		}
 		conformance.Must(t, err)
 		if k == Zstd && len(part) == 0 {
-			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for an empty part
+			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder writes no frame for an empty part
 			continue
 		}
 		conformance.Must(t, conformance.ErrorOf(w.Write(part)))
@@ -59,11 +59,11 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// smallWindow is the window for short texts. A test makes thousands of damaged files from one, and a decompressor
-// allocates a window for each.
+// smallWindow is the window for short texts. Tests make thousands of damaged copies of one file, and each decompressor
+// allocates a window.
 const smallWindow = 64 << 10
 
-// window returns the compression window for a part: the programs' default, or less for short texts.
+// window returns the window for compressing a part: the programs' default or, for a short text, smallWindow.
 func window(part []byte) int {
 	if len(part) < smallWindow {
 		return smallWindow
@@ -115,7 +115,7 @@ func TestTruncatedFilesAreErrors(t *testing.T) {
 	}
 }
 
-// snappyEnd reports whether data ends with a whole chunk, because the format has no end mark.
+// snappyEnd reports whether data ends after a complete chunk: the format has no end mark.
 func snappyEnd(data []byte) bool {
 	for len(data) >= 4 {
 		n := 4 + int(data[1]) + int(data[2])<<8 + int(data[3])<<16
@@ -213,13 +213,13 @@ func FuzzDecompress(f *testing.F) {
 				continue
 			}
 			r := conformance.Try(NewLimitedReader(k, bytes.NewReader(data), "file", 0)).Must(t)
-			const enough = 16 << 20 // a bomb is valid; its output is not kept
+			const enough = 16 << 20 // a bomb is valid, so only part of its output is kept
 			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
 			r.Close()
 			if Independent(k, data) && n < enough {
 				whole, wholeErr := decompress(k, data)
 				pieces, piecesErr := inPieces(k, data)
-				// A BGZF size field may be where gzip does not look, but different bytes are never accepted.
+				// gzip may not look at a BGZF size field, but different bytes must never be accepted.
 				conformance.MustTrue(t, piecesErr != nil || wholeErr == nil && bytes.Equal(whole, pieces),
 					"%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
 			}
@@ -257,13 +257,13 @@ func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "reaches back", "error")
 }
 
-// deviations lists the files on which this package and the manifest differ, with the reason.
+// deviations explains each file for which this package and the manifest disagree.
 var deviations = map[string]string{
 	"csv/xz-utils/files/bad-1-v1-magic-2.lz": "the damaged magic is what makes it lzip; it is not recognised and is " +
 		"read as text, which its bytes are not",
 }
 
-// references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12), from
+// references returns the digests of the files as decompressed by gzip, bzip2, xz, lz4 and zstd (Debian 12), read from
 // testdata/reference.
 func references(t testing.TB) map[string]string {
 	raw := conformance.Read(t, "testdata", "reference")
@@ -325,11 +325,11 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
-// bgzfFile makes a BGZF file with blocks of n bytes and an empty last block.
+// bgzfFile returns a BGZF file with blocks of n bytes and an empty last block.
 func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	t.Helper()
 	var out []byte
-	w := gzip.NewWriter(nil) // shared by all blocks: creating it costs more than a block
+	w := gzip.NewWriter(nil) // used for all blocks: creating it costs more than writing a block
 	for done := false; !done; {
 		part := data[:min(n, len(data))]
 		data = data[len(part):]
@@ -345,7 +345,7 @@ func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	return out
 }
 
-// inPieces decompresses a file in pieces, and what cannot be cut with Rest.
+// inPieces decompresses a file in pieces, and the remainder that cannot be cut with Rest.
 func inPieces(k Kind, data []byte) ([]byte, error) {
 	c := NewBlockCutter(k, bytes.NewReader(data), "file")
 	var f Inflater
@@ -401,7 +401,7 @@ func TestDamagedBlocksFailOrGiveSameFile(t *testing.T) {
 	}
 }
 
-func TestRealBlockFilesInflateToSameText(t *testing.T) {
+func TestRealBlockFilesGiveSameTextInPieces(t *testing.T) {
 	conformance.Run(t, filesOfBlocksInflateAsOne)
 }
 

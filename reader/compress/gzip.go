@@ -7,19 +7,19 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// byteSource lets a gzip decoder consume no more than it needs.
+// byteSource has the methods that a gzip decoder needs to consume no more than the compressed data.
 type byteSource interface {
 	io.Reader
 	io.ByteReader
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one by one. The library would take zeros after a member for another member.
+// gzipReader reads members one by one, because compress/gzip would take zeros after a member for another member.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader
 	inMember  bool
-	continued bool // a member has been read before
+	continued bool // whether a member has been read before
 }
 
 func (z *gzipReader) Read(p []byte) (int, error) {
@@ -39,7 +39,7 @@ func (z *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins the next member, or returns io.EOF if there is none.
+// next begins the next member. It returns io.EOF if there is none.
 func (z *gzipReader) next() error {
 	head, err := z.src.Peek(1)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // Kind is a format of compressed data.
 type Kind uint8
 
-// The kinds. Those from Zip on are only recognised, so that they can be refused by name.
+// The kinds. Zip and all that follow are recognised only to be refused by name.
 const (
 	None      Kind = iota
 	Gzip           // RFC 1952, several members; includes BGZF
@@ -25,7 +25,7 @@ const (
 	Lz4            // frame format, several frames, skippable and legacy frames
 	Snappy         // framing format
 	S2             // snappy's framing format with S2 blocks
-	SnappyRaw      // a file of one snappy block without framing
+	SnappyRaw      // one snappy block without framing
 
 	Zip
 	SevenZip
@@ -38,13 +38,13 @@ const (
 	Lzip
 )
 
-// kind describes a Kind. blocks.go has those whose blocks can be inflated independently.
+// kind describes a Kind. For kinds with independent blocks, see blocksOf.
 type kind struct {
 	name   string
-	magics []string                         // bytes that a file may begin with
-	is     func(head []byte) bool           // other test of a file's beginning; may be nil
-	open   func(*reader) (io.Reader, error) // makes a decoder; nil if unsupported
-	way    string                           // how to read an unsupported FILE
+	magics []string                         // byte strings with which a file may begin
+	is     func(head []byte) bool           // another test of a file's beginning; may be nil
+	open   func(*reader) (io.Reader, error) // creates a decoder; nil if unsupported
+	way    string                           // advice on reading FILE, of an unsupported kind
 }
 
 var kinds = [...]kind{
@@ -86,13 +86,13 @@ var kinds = [...]kind{
 
 func (k Kind) String() string { return kinds[k].name }
 
-// Supported reports whether NewLimitedReader can read the kind.
+// Supported reports whether NewLimitedReader can read files of the kind.
 func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
 
-// Way says how to read FILE of an unsupported kind; "" for other kinds.
+// Way returns advice on reading FILE of an unsupported kind, and "" for other kinds.
 func (k Kind) Way() string { return kinds[k].way }
 
-// HeadBytes is how much of a file Detect uses; fewer bytes suffice for most kinds.
+// HeadBytes is the number of bytes at the start of a file that Detect examines. For most kinds, fewer are enough.
 const HeadBytes = 4096
 
 const (
@@ -102,7 +102,7 @@ const (
 	skippableMagic = 0x184D2A50 // the low 4 bits vary
 )
 
-// Detect returns the kind of a file by its first bytes; whole says that head is all of it. The default is None.
+// Detect returns the kind of the file that begins with head, or None. whole means that head is the whole file.
 func Detect(head []byte, whole bool) Kind {
 	for k := range kinds {
 		of := &kinds[k]
@@ -117,7 +117,7 @@ func Detect(head []byte, whole bool) Kind {
 	return None
 }
 
-// detectFrame distinguishes lz4 and zstd, which share skippable frames, by the first frame of another type.
+// detectFrame distinguishes lz4 and zstd, which have the same skippable frames, by the first frame of another type.
 func detectFrame(head []byte) Kind {
 	skipped := false
 	for len(head) >= 4 {
@@ -143,12 +143,12 @@ func detectFrame(head []byte) Kind {
 		head = head[size:]
 	}
 	if skipped {
-		return Zstd // nothing else uses a skippable frame larger than the head
+		return Zstd // only zstd is known to use a skippable frame larger than head
 	}
 	return None
 }
 
-// isBzip2 checks for the magic of a block or of the end after "BZh9", which might begin a text.
+// isBzip2 checks for a block's or the end's magic after "BZh9", because a text may begin with "BZh9".
 func isBzip2(head []byte) bool {
 	if len(head) < 4 || string(head[:3]) != "BZh" || head[3] < '1' || head[3] > '9' {
 		return false
@@ -158,7 +158,7 @@ func isBzip2(head []byte) bool {
 		bytes.HasPrefix([]byte("\x17\x72\x45\x38\x50\x90"), next)
 }
 
-// isLzma recognises the header that all encoders write; the format has no magic.
+// isLzma recognises the header that all encoders write, because the format has no magic.
 func isLzma(head []byte) bool {
 	if len(head) < 14 || head[0] != 0x5D || head[13] != 0 {
 		return false
@@ -167,7 +167,7 @@ func isLzma(head []byte) bool {
 	return lzmaDictSize(binary.LittleEndian.Uint32(head[1:])) && (size == 1<<64-1 || size < 1<<38)
 }
 
-// lzmaDictSize reports whether encoders use the size n: 2^k or 2^k + 2^(k-1).
+// lzmaDictSize reports whether n is a dictionary size that encoders use: 2^k or 2^k + 2^(k-1).
 func lzmaDictSize(n uint32) bool {
 	if n == 1<<32-1 {
 		return true
@@ -179,11 +179,11 @@ func lzmaDictSize(n uint32) bool {
 	return n == low || n == low*3
 }
 
-// minRawElements is the number of valid elements that make a file's beginning a snappy block.
+// minRawElements is the number of valid elements that suffice to recognise a raw snappy block.
 const minRawElements = 16
 
-// isRawSnappy checks a block's elements, as it has no magic: the first is a literal, copies refer to earlier output,
-// and a whole file has the stated size. With fewer than minRawElements it must hold JSON. Text is never accepted.
+// isRawSnappy checks a block's elements, because it has no magic: the first is a literal, copies refer to earlier
+// output, and a whole file has the stated size. With too few elements, it must hold JSON. Text is never accepted.
 func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
 	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {
@@ -237,7 +237,7 @@ func isRawSnappy(head []byte, whole bool) bool {
 	return elements >= minRawElements
 }
 
-// isText reports whether bytes look like text: UTF-8 without control characters other than white space.
+// isText reports whether the bytes are UTF-8 without control characters other than white space.
 func isText(head []byte) bool {
 	head = head[:min(len(head), HeadBytes)]
 	for _, b := range head {

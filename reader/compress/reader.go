@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxWindow bounds a decoder's history in bytes, as zstd(1) does. `zstd --long=27` needs all of it, `xz -9` half.
+// MaxWindow is the largest window of a decoder in bytes, as in zstd(1). `zstd --long=27` needs all of it, `xz -9` half.
 const MaxWindow = 128 << 20
 
 // windowError says that a file needs a larger window than is allowed.
@@ -23,22 +23,22 @@ func (e *windowError) Error() string {
 	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
 }
 
-// ErrTrailing means that data other than a member follows the last member.
+// ErrTrailing means that the last member is followed by data that is not a member.
 var ErrTrailing = errors.New("data after the end of the compressed stream")
 
 const bufferBytes = 128 << 10
 
-// source reads and counts compressed bytes. Decoders consume no more than they need, so positions are exact.
+// source reads and counts compressed bytes. Decoders consume no more than they need, so offsets are exact.
 type source struct {
 	*bufio.Reader
 	in     *counter
-	window int // bytes of output that a decoder may keep
+	window int // largest number of output bytes that a decoder may keep
 }
 
 type counter struct {
 	r   io.Reader
 	n   int64
-	err error // error of reading the input, not of its content
+	err error // from reading the input, not from decoding
 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -72,8 +72,8 @@ func (s *source) atEnd() (bool, error) {
 	return false, err
 }
 
-// NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes r through; for others, an empty r
-// is an error. Windows above the limit are refused; 0 means MaxWindow. Close frees memory; it does not close r.
+// NewLimitedReader decompresses r, a file of kind k; errors include name. None passes r through; otherwise an empty r
+// is an error. Larger windows than window are refused; 0 means MaxWindow. Close frees memory but does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil
@@ -86,7 +86,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
-// Taken returns how many compressed bytes r, a decompressing reader, has consumed, or -1 for any other reader.
+// Taken returns the number of compressed bytes that r has consumed, or -1 if r is not a decompressing reader.
 func Taken(r io.Reader) int64 {
 	if r, ok := r.(*reader); ok {
 		return r.src.offset()
@@ -94,12 +94,12 @@ func Taken(r io.Reader) int64 {
 	return -1
 }
 
-// newReader starts at a member or, if continued, after one.
+// newReader returns a reader that starts at a member or, if continued is set, after one.
 func newReader(k Kind, src *source, name string, continued bool) *reader {
 	return &reader{kind: k, name: name, src: src, continued: continued}
 }
 
-// reader adds the position to a decoder's errors, and turns its panics into errors.
+// reader adds the position to a decoder's errors and turns its panics into errors.
 type reader struct {
 	kind      Kind
 	name      string
@@ -110,7 +110,7 @@ type reader struct {
 	err       error
 }
 
-// Read may return bytes together with the error that follows them, or the error in the next call.
+// Read may return an error together with the bytes before it, or in the next call.
 func (r *reader) Read(p []byte) (n int, err error) {
 	if r.err != nil {
 		return 0, r.err
@@ -140,7 +140,7 @@ func (r *reader) guarded(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	// A decoder may return nothing without an error a few times, but not forever.
+	// A decoder may return no bytes and no error a few times, but not forever.
 	for range 100 {
 		n, err = r.decoder.Read(p)
 		if n != 0 || err != nil {
@@ -168,13 +168,13 @@ func (r *reader) open() error {
 	return nil
 }
 
-// newZstd makes a decoder that works in its caller's goroutine. With a nil src, only DecodeAll can be used.
+// newZstd returns a decoder that runs in its caller's goroutine. If src is nil, only DecodeAll may be used.
 func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(uint64(window)))
 }
 
-// locate adds the file and the position to an error. It is the decoder's position, slightly after the damage.
+// locate adds the file and the decoder's position to an error. That position is slightly after the damage.
 func (r *reader) locate(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		err = &windowError{r.src.window}

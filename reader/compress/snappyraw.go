@@ -7,19 +7,19 @@ import (
 	"io"
 )
 
-// snappyWindow limits, in bytes, how far back a copy in an unframed block may reach; the format allows 4 GiB.
+// snappyWindow is the largest offset of a copy in an unframed block, in bytes. The format allows 4 GiB.
 const snappyWindow = 4 << 20
 
-// snappyRawReader streams a file that is a single snappy block, as shipped by the vendor's log service.
+// snappyRawReader reads a file that is a single snappy block, as Alibaba Cloud's log service ships them.
 // https://github.com/google/snappy/blob/main/format_description.txt
 type snappyRawReader struct {
 	src    *source
 	window int
-	left   uint64 // bytes still to come according to the block's stated length
+	left   uint64 // output bytes still to come, by the block's stated length
 	begun  bool
-	out    []byte // the window, and the bytes to be returned next
-	given  int    // bytes of out already returned
-	text   int    // bytes of a literal still to be read
+	out    []byte // the window and the bytes to return next
+	given  int    // number of bytes of out already returned
+	text   int    // bytes of the current literal still to be read
 }
 
 func (r *snappyRawReader) Read(p []byte) (int, error) {
@@ -59,7 +59,7 @@ func (r *snappyRawReader) end() error {
 	return io.EOF
 }
 
-// element decodes the next literal, or part of it, or the next copy.
+// element decodes the next copy, the next literal, or a part of a literal.
 func (r *snappyRawReader) element() error {
 	if r.text > 0 {
 		return r.literal()
@@ -127,7 +127,7 @@ func (r *snappyRawReader) literal() error {
 	return err
 }
 
-// little reads a little-endian number of n bytes.
+// little reads an n-byte little-endian number.
 func (r *snappyRawReader) little(n int) (v uint64, err error) {
 	for i := range n {
 		b, err := r.src.ReadByte()

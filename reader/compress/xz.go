@@ -12,17 +12,17 @@ import (
 	"io"
 )
 
-// xzReader reads the .xz container. It checks index, footer, sizes, padding and checksums, which the library does not.
+// xzReader reads .xz files. It checks index, footer, sizes, padding and checksums, which the library does not.
 type xzReader struct {
 	src     *source
 	streams int
 	check   byte
 	block   *xzBlock
-	open    bool // inside a stream
+	open    bool // whether a stream has begun and not ended
 	seen    xzRecords
 }
 
-// xzRecords sums up the sizes of a stream's blocks, as the index does; comparing digests needs no memory per block.
+// xzRecords counts a stream's blocks and hashes their sizes, for comparison with the index in constant memory.
 type xzRecords struct {
 	count  uint64
 	digest hash.Hash
@@ -60,7 +60,7 @@ func (z *xzReader) Read(p []byte) (int, error) {
 	}
 }
 
-// advance moves to the next block, in the next stream if necessary.
+// advance moves to the next block, which may be in the next stream.
 func (z *xzReader) advance() error {
 	if !z.open {
 		return z.header()
@@ -76,7 +76,7 @@ func (z *xzReader) advance() error {
 	return err
 }
 
-// header reads a stream's header, after the padding that follows an earlier stream.
+// header reads a stream's header, and before it the padding after an earlier stream.
 func (z *xzReader) header() error {
 	if z.streams > 0 {
 		if end, err := z.padding(); err != nil {
@@ -111,7 +111,7 @@ func (z *xzReader) header() error {
 	return nil
 }
 
-// padding reads the zeros between streams, whose number is always a multiple of four.
+// padding reads the zeros between streams, whose number must be a multiple of four.
 func (z *xzReader) padding() (end bool, err error) {
 	for {
 		four, err := z.src.Peek(4)
@@ -136,7 +136,7 @@ func (z *xzReader) padding() (end bool, err error) {
 	}
 }
 
-// index reads a stream's index, after its first byte, and its footer.
+// index reads the rest of a stream's index, after the first byte, and the stream's footer.
 func (z *xzReader) index() error {
 	in := &summed{r: z.src, n: 1, crc: crc32.ChecksumIEEE([]byte{0})}
 	count, err := readVLI(in)
@@ -168,7 +168,7 @@ func (z *xzReader) index() error {
 			return errors.New("padding of the index is not zero")
 		}
 	}
-	var b [16]byte // checksum of the index, then the footer
+	var b [16]byte // first the checksum of the index, then the footer
 	if _, err := io.ReadFull(z.src, b[:]); err != nil {
 		return noEOF(err)
 	}
@@ -189,7 +189,7 @@ func (z *xzReader) index() error {
 	return nil
 }
 
-// summed counts bytes and computes their checksum as they are read.
+// summed counts the bytes read and computes their checksum.
 type summed struct {
 	r   io.ByteReader
 	n   int64
@@ -206,7 +206,7 @@ func (s *summed) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// readVLI reads a number of up to 63 bits, which must be in its shortest form.
+// readVLI reads a number of up to 63 bits. It refuses encodings that are longer than necessary.
 func readVLI(r io.ByteReader) (uint64, error) {
 	var v uint64
 	for i := 0; i < 9; i++ {
@@ -225,7 +225,7 @@ func readVLI(r io.ByteReader) (uint64, error) {
 	return 0, errors.New("bad number in a header")
 }
 
-// newXzCheck returns the hash for a stream's check, or nil if it has none.
+// newXzCheck returns the hash for a stream's check, or nil if the stream has none.
 func newXzCheck(id byte) (hash.Hash, error) {
 	switch id {
 	case 0:
@@ -240,7 +240,7 @@ func newXzCheck(id byte) (hash.Hash, error) {
 	return nil, fmt.Errorf("check type %d is not supported", id)
 }
 
-// littleEndian reverses the bytes of a CRC, which xz stores low byte first.
+// littleEndian reverses the bytes of a CRC: xz stores the low byte first.
 type littleEndian struct{ hash.Hash }
 
 func (h *littleEndian) Sum(b []byte) []byte {

@@ -12,16 +12,16 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// xzBlock reads one block of an xz stream, including its check.
+// xzBlock reads a block of an xz stream, including its check.
 type xzBlock struct {
 	src      *source
 	data     io.Reader     // output of the filters
 	lzma2    *lzma.Reader2 // input of the filters
-	sum      hash.Hash     // nil if there is no check
+	sum      hash.Hash     // nil if the stream has no check
 	start    int64         // offset of the compressed data in the file
 	header   uint64        // size of the block header
 	size     uint64        // bytes returned so far
-	unpadded uint64        // size as listed in the index; known at the end
+	unpadded uint64        // size as listed in the index; set at the end
 
 	wantCompressed, wantSize uint64
 	hasCompressed, hasSize   bool
@@ -42,7 +42,7 @@ type xzFilter struct {
 	props []byte
 }
 
-// newXzBlock reads a block header; size is its first byte.
+// newXzBlock reads a block header, whose first byte is size.
 func newXzBlock(src *source, size, check byte) (*xzBlock, error) {
 	head := make([]byte, (int(size)+1)*4)
 	head[0] = size
@@ -64,7 +64,7 @@ func newXzBlock(src *source, size, check byte) (*xzBlock, error) {
 	return b, b.chain(filters)
 }
 
-// parse parses a block header's fields. A number that extends beyond the header is damage, not a short file.
+// parse parses the fields of a block header. A field that extends beyond it means damage, not a truncated file.
 func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 	flags := body[1]
 	if flags&0x3C != 0 {
@@ -103,7 +103,7 @@ func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 	return filters, nil
 }
 
-// chain builds the filters. LZMA2 is last in the header and decodes first.
+// chain builds the chain of filters. LZMA2 is last in the header, but decodes first.
 func (b *xzBlock) chain(filters []xzFilter) error {
 	last := filters[len(filters)-1]
 	if last.id != filterLZMA2 || len(last.props) != 1 || last.props[0] > 40 {

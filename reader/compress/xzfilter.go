@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// delta undoes the xz filter that stores each byte's difference from the byte distance positions earlier.
+// delta undoes the xz filter that stores the difference of each byte from the byte distance positions before it.
 type delta struct {
 	r        io.Reader
 	distance int // 1 to 256
@@ -23,21 +23,21 @@ func (d *delta) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words.
+// arm64 undoes the xz filter that makes branch targets in ARM64 code absolute. It works on four-byte words.
 type arm64 struct {
 	r    io.Reader
 	pos  uint32
 	buf  [4096]byte
-	done int // bytes of buf already returned
-	have int // bytes of buf converted
-	fill int // bytes in buf
+	done int // number of bytes of buf already returned
+	have int // number of bytes of buf already converted
+	fill int // number of bytes in buf
 	err  error
 }
 
 func (a *arm64) Read(p []byte) (int, error) {
 	for a.done == a.have {
 		if a.err != nil {
-			if a.have < a.fill { // at the end: less than a word
+			if a.have < a.fill { // less than a word is left at the end
 				a.have = a.fill
 				break
 			}
@@ -59,7 +59,7 @@ func (a *arm64) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// arm64Word converts the instruction at pos if it is BL or ADRP (the latter within 512 MiB), as the .xz format defines.
+// arm64Word converts a BL or ADRP instruction at pos (ADRP within 512 MiB) as the .xz format defines.
 func arm64Word(word, pos uint32) uint32 {
 	switch {
 	case word>>26 == 0x25:

@@ -35,7 +35,7 @@ func num(v int64) table.Value   { return table.Value{Type: table.Integer, Int: v
 func dbl(v float64) table.Value { return table.Value{Type: table.Double, Double: v} }
 func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }
 
-// stamp returns a timestamp as a file would have it.
+// stamp returns a timestamp as a typed file would contain it.
 func stamp(v int64, u record.Unit, local bool) record.Datum {
 	return record.Datum{Kind: record.Timestamp, Int: v, Unit: u, Local: local}
 }
@@ -117,7 +117,7 @@ func TestTextFitsOrIsRefusedUnchanged(t *testing.T) {
 		{table.Column{Type: table.String}, "\xed\xa0\x80", table.Value{}, table.CodeUTF8},
 
 		{table.Column{Type: table.Binary}, "AP8=", bin(0, 0xff), ""},
-		{table.Column{Type: table.Binary}, "AP9=", table.Value{}, table.CodeType}, // the last bits would be dropped
+		{table.Column{Type: table.Binary}, "AP9=", table.Value{}, table.CodeType}, // its last bits would be lost
 		{table.Column{Type: table.Binary}, "AP8", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary}, "AP\n8=", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary, Hex: true}, "00fF", bin(0, 0xff), ""},
@@ -150,7 +150,7 @@ func TestTypedValuesFitOrAreRefused(t *testing.T) {
 		{table.Any, number("99999999999999999999"), str("99999999999999999999"), ""},
 		{table.Any, number("12345678901234567891"), str("12345678901234567891"), ""},
 		{table.Any, number("-9223372036854775809"), str("-9223372036854775809"), ""},
-		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // also a double; its neighbours are not
+		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // a double, unlike its neighbours
 		{table.Any, number("1e400"), str("1e400"), ""},
 		{table.Any, number("1e-400"), str("1e-400"), ""},
 		{table.Any, number("0.1000000000000000055"), str("0.1000000000000000055"), ""},
@@ -429,11 +429,11 @@ func TestExportedBinaryValueIsDecodedOrRejected(t *testing.T) {
 	inferred := table.Column{Type: table.String, Exact: true, Inferred: true}
 	for _, text := range []string{`{"base64":"AP8="}`, `{ "base64" : "AP8=" }`, "{\n\t\"base64\":\"AP8=\"}"} {
 		check(t, table.Column{Type: table.Binary}, json(text), bin(0, 255), "")
-		check(t, inferred, json(text), str(text), "") // in other formats, a nested value
+		check(t, inferred, json(text), str(text), "") // in other formats, it is a nested value
 		check(t, table.Column{Type: table.Any, Inferred: true}, json(text), str(text), "")
-		check(t, table.Column{Type: table.String}, json(text), str(text), "") // type given by the user
+		check(t, table.Column{Type: table.String}, json(text), str(text), "") // the user gave the type
 	}
-	tagged := json(`{"base64":"AP8="}`) // a value in JSON lines
+	tagged := json(`{"base64":"AP8="}`) // a binary value in JSON lines
 	tagged.Tagged = true
 	check(t, table.Column{Type: table.Any, Inferred: true}, tagged, bin(0, 255), "")
 	check(t, table.Column{Type: table.Any}, tagged, bin(0, 255), "")

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Ragged is the policy for records with more or fewer fields than the header.
+// Ragged is a policy for records with more or fewer fields than the header.
 type Ragged uint8
 
 const (
@@ -21,30 +21,30 @@ const (
 )
 
 type Options struct {
-	Nulls       []string // unquoted texts that mean null, besides the empty one
-	EmptyIsText bool     // an unquoted empty field is an empty string, not null
-	QuotedNulls []string // texts of quoted fields that mean null
-	Trim        bool     // drop spaces and tabs around unquoted fields
+	Nulls       []string // unquoted texts that mean null, in addition to ""
+	EmptyIsText bool     // an unquoted empty field means an empty string, not null
+	QuotedNulls []string // quoted texts that mean null
+	Trim        bool     // remove spaces and tabs around unquoted fields
 	Ragged      Ragged
-	// Decode decodes a field to UTF-8 and returns the offset of the first undecodable byte, or -1; nil for UTF-8 fields.
+	// Decode decodes a field to UTF-8. bad is the offset of the first undecodable byte, or -1. Nil if fields are UTF-8.
 	Decode func(dst, src []byte) (out []byte, bad int)
-	// EncodingHint returns advice to append to a decoding error; nil for none.
+	// EncodingHint returns advice to append to a decoding error. It may be nil.
 	EncodingHint func(text []byte) string
-	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty for none.
+	// VersionColumn is the input column that holds the cells' timestamp in milliseconds; "" means none.
 	VersionColumn string
-	// Missing allows sources to lack columns of the schema; their rows then lack those cells.
+	// Missing allows sources without some of the schema's columns. Their rows have no such cells.
 	Missing bool
 }
 
-// Converter converts a source's records to typed values, in schema order. It is not safe for concurrent use.
+// Converter converts the records of a source to typed values in schema order. It is not safe for concurrent use.
 type Converter struct {
 	o       Options
 	columns []table.Column
-	index   []int // by column: index of the record's field
-	version int   // index of the field with the version, or -1
-	width   int   // number of fields that a record must have
-	asItIs  bool  // fields need neither trimming nor decoding
-	ascii   bool  // the record's texts are known to be valid UTF-8
+	index   []int // by column: index of the field in a record
+	version int   // index of the field with the timestamp, or -1
+	width   int   // number of fields in a record
+	asItIs  bool  // fields are neither trimmed nor decoded
+	ascii   bool  // whether the record's texts are known to be ASCII
 	nulls   [][]byte
 	usual   []usual // by column; unusual if options affect texts
 	values  []table.Value
@@ -52,7 +52,7 @@ type Converter struct {
 	scratch []byte
 }
 
-// New maps a source's column names to the schema's. Its error names the first column that the source lacks.
+// New matches a source's column names with the schema. Its error names the first column that the source lacks.
 func New(names []string, columns []table.Column, o Options) (*Converter, error) {
 	place := make(map[string]int, len(names))
 	for i, n := range names {
@@ -85,7 +85,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
-// Only makes later records convert only these columns; the values of others are null.
+// Only limits the conversion of later records to these columns. Other columns become null.
 func (c *Converter) Only(columns []int) {
 	for i := range c.index {
 		if !slices.Contains(columns, i) {
@@ -95,13 +95,13 @@ func (c *Converter) Only(columns []int) {
 	c.version = -1
 }
 
-// Indexes of fields that no record has: of a column that is not read, and of one that the source lacks.
+// Indexes of fields that do not exist: of columns that are not read and of columns that the source lacks.
 const (
 	unread  = math.MaxInt
 	missing = unread - 1
 )
 
-// Fields returns the indexes of the record's fields that are used, in ascending order without repeats.
+// Fields returns the indexes of the record fields that are used, in ascending order without duplicates.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
 	for _, i := range c.index {
@@ -121,7 +121,7 @@ func (c *Converter) Fields() []int {
 	return list
 }
 
-// Convert returns the record's values, or why it is rejected. They are valid until the next call and as long as rec.
+// Convert returns a record's values, or why it is rejected. They are valid until the next call and while rec is valid.
 func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if rec.Bad != nil {
 		return nil, rec.Bad
@@ -165,7 +165,7 @@ func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	return c.stamps, nil
 }
 
-// Version returns the cell timestamp of the record in milliseconds, or why it has none.
+// Version returns the timestamp of the record's cells in milliseconds, or why it has none.
 func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	col := table.Column{Name: c.o.VersionColumn, Type: table.Integer}
 	var v table.Value
@@ -191,7 +191,7 @@ func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields, the header has %d%s", n, width, hint)}
 }
 
-// convert converts the value of one column; the reason names column and value.
+// convert converts the value of a column. The reason for a failure names the column and the value.
 func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Record, field int) *table.Reason {
 	if field >= len(rec.Fields) {
 		*v = table.Value{Absent: field == missing}
@@ -230,7 +230,7 @@ func blame(why *table.Reason, col *table.Column, d *record.Datum) *table.Reason 
 	return why
 }
 
-// Cell converts a typed datum, or returns why it is refused. The value is valid until the next Convert.
+// Cell converts a typed datum, or returns why it is refused. The value is valid until the next call of Convert.
 func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
 	if why := c.value(v, col, d); why != nil {
 		return blame(why, col, d)
@@ -276,7 +276,7 @@ func (c *Converter) isNull(d *record.Datum) bool {
 	return slices.ContainsFunc(c.nulls, func(null []byte) bool { return bytes.Equal(d.Bytes, null) })
 }
 
-// Value converts a datum other than untyped text to a column's value, or returns why it is refused.
+// Value converts a datum, but not an untyped text, to a value of a column, or returns why it is refused.
 func Value(col *table.Column, d *record.Datum) (table.Value, *table.Reason) {
 	var v table.Value
 	if d.None() {
@@ -321,14 +321,14 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	case table.Any:
 		own := table.Column{Type: Natural(d), Inferred: col.Inferred}
 		if d.Kind == record.Text && col.Own != table.Null && col.Own != table.Any {
-			own.Type, own.Exact = col.Own, true // the sample's texts have one type
+			own.Type, own.Exact = col.Own, true // all texts in the sample have this type
 		}
 		return c.value(v, &own, d)
 	}
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural returns the type that a datum has without --type. A number that neither integer nor double holds is a string.
+// Natural returns the type of a datum without --type. A number that is neither an integer nor a double is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:
@@ -356,7 +356,7 @@ func Natural(d *record.Datum) table.Type {
 
 func naturalNumber(text []byte) table.Type {
 	var v table.Value
-	if !integral(text) || string(text) == "-0" { // an integer 0 has no sign
+	if !integral(text) || string(text) == "-0" { // an integer 0 would lose the sign
 		var c Converter
 		if c.parseDouble(&v, text, false) != nil {
 			return table.String
@@ -369,7 +369,7 @@ func naturalNumber(text []byte) table.Type {
 	return table.Integer
 }
 
-// maxShown limits the bytes of a value that a message shows.
+// maxShown is the number of bytes of a value that a message shows.
 const maxShown = 4 << 10
 
 func show(d *record.Datum) string {

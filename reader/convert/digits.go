@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Digits are read eight at a time, from words whose lowest byte is the text's first.
+// Digits are read eight at a time, as a word whose lowest byte is the first byte of the text.
 const (
 	zeros  = 0x3030303030303030 // eight digits 0
 	points = 0x2e2e2e2e2e2e2e2e
@@ -20,7 +20,7 @@ func word(text []byte) uint64 {
 	switch {
 	case n >= 8:
 		return binary.LittleEndian.Uint64(text)
-	case n >= 4: // the two halves agree where they overlap
+	case n >= 4: // the two halves have the same bytes where they overlap
 		return uint64(binary.LittleEndian.Uint32(text)) | uint64(binary.LittleEndian.Uint32(text[n-4:]))<<(8*(n-4))
 	case n > 0:
 		return uint64(text[0]) | uint64(text[n/2])<<(8*(n/2)) | uint64(text[n-1])<<(8*(n-1))
@@ -28,7 +28,7 @@ func word(text []byte) uint64 {
 	return 0
 }
 
-// eightDigits returns the number that a word's digits form; ok is false if a byte is not a digit.
+// eightDigits returns the number with a word's eight digits; ok is false if some byte is not a digit.
 func eightDigits(word uint64) (uint64, bool) {
 	// Each byte must be 0x30 to 0x39: its upper half is 3, even after adding 6.
 	if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
@@ -40,15 +40,15 @@ func eightDigits(word uint64) (uint64, bool) {
 	return word & 0x0000ffff0000ffff * 42949672960001 >> 32, true
 }
 
-// fewDigits is eightDigits for the first n bytes of a word; n is 1 to 8.
+// fewDigits is like eightDigits, for the first n bytes of a word (1 to 8).
 func fewDigits(word uint64, n int) (uint64, bool) {
 	return eightDigits(word<<(64-8*n) | zeros>>(8*n))
 }
 
-// safeDigits is a number of digits that always fit in 64 bits.
+// safeDigits is the largest number of digits that always fit in a 64-bit integer.
 const safeDigits = 18
 
-// parseDigits reads a text of digits only. fits means that the number, or its negative, is a 64-bit integer.
+// parseDigits parses digits; ok is false if there are other bytes. fits means that the number (negated) fits in int64.
 func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	if len(digits) > safeDigits {
 		return manyDigits(digits, negative)
@@ -66,7 +66,7 @@ func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, ok, ok
 }
 
-// manyDigits is parseDigits for texts longer than safeDigits.
+// manyDigits is like parseDigits, for texts longer than safeDigits.
 func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	limit := uint64(math.MaxInt64)
 	if negative {
@@ -87,7 +87,7 @@ func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, fits, true
 }
 
-// usualWhole returns the integer of a text of at most 15 digits that is canonical as an integer and as a double.
+// usualWhole parses an integer of at most 15 digits that is canonical both as an integer and as a double.
 func usualWhole(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'
@@ -111,8 +111,9 @@ func usualWhole(text []byte) (n int64, ok bool) {
 	return int64(u), ok
 }
 
-// plainDecimal reads numbers of at most 15 digits without an exponent: digits and power of ten are exact doubles, so
-// one division rounds correctly. Texts without extra zeros are canonical; 0.5 and 0.0000001 take the exact path.
+// plainDecimal parses a number of at most 15 digits without an exponent. Its digits and the power of ten are
+// exact doubles, so one division rounds correctly. A text without extra zeros is canonical; 0.5 and 0.0000001
+// take the slow path.
 func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
@@ -143,7 +144,7 @@ func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	return f, canonical, ok
 }
 
-// decimalDigits reads at most 16 digits with at most one point, and returns the point's index, or -1.
+// decimalDigits parses up to 16 digits with at most one point, and returns the point's index, or -1.
 func decimalDigits(digits []byte) (mantissa uint64, point int, ok bool) {
 	n := len(digits)
 	if n > 8 {
@@ -182,7 +183,7 @@ func longDecimal(digits []byte) (mantissa uint64, point int, ok bool) {
 
 var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// integral reports whether a JSON number is written without a point or an exponent.
+// integral reports whether a JSON number has neither a point nor an exponent.
 func integral(text []byte) bool {
 	for _, c := range text {
 		if c == '.' || c == 'e' || c == 'E' {

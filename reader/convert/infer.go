@@ -10,50 +10,50 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Inference finds the types of a source's columns from sampled records. A text column gets a type other than string
-// only if every sampled value is the canonical text of that type: 007, +5, 1e3 and 10.50 remain text because a number
-// would not give them back. Values that the file types keep their type; texts among them take it if all survive.
+// Inference infers the types of a source's columns from sampled records. A text column gets a type other than string
+// only if every sampled value is the canonical text of that type: 007, +5, 1e3 and 10.50 remain strings, as a number
+// would not reproduce them. Values typed by the file keep their type; texts among them get it if all survive.
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
 
-	// State of the last record given to Texts.
-	decoded []record.Datum // its texts after decoding, if decoding changes them
-	counts  bool           // whether it has a field for each column
+	// State of the last record passed to Texts.
+	decoded []record.Datum // its decoded texts, if options can change texts
+	counts  bool           // whether it has one field per column
 }
 
-// number is the numeric value of a text, if known; for an integer that no double holds, the nearest double.
+// number is the numeric value of a text, if known, or the nearest double for an integer that is not exact as a double.
 type number struct {
 	value float64
 	known bool
 }
 
-// columnGuess counts the non-null values of a column by kind.
+// columnGuess counts a column's non-null values by type.
 type columnGuess struct {
 	usual                    usual
 	text                     tally // all untyped texts
-	integer, double, boolean tally // counts of values that are not of that type
-	decimal                  tally // values that are not numbers that a double keeps, as it does 10.50
-	fraction                 bool  // some text is a fractional number, such as 2.5 but not 2.0
+	integer, double, boolean tally // values that are not of that type
+	decimal                  tally // texts that are not plain decimal numbers such as 10.50
+	fraction                 bool  // whether some text has a fractional part, as 2.5 but not 2.0
 	own                      [table.Any + 1]tally
-	large                    bool  // some integer is not exact as a double
-	long                     tally // numbers that are neither a 64-bit integer nor a double
-	null                     bool  // a null was seen in a typed file
+	large                    bool  // whether some integer is not exact as a double
+	long                     tally // numbers that are neither 64-bit integers nor doubles
+	null                     bool  // whether a typed file had a null
 }
 
-// tally counts values and keeps a few as examples.
+// tally counts values and keeps some examples.
 type tally struct {
 	n        int
 	examples []string
-	last     []byte // the last example, before it was shortened
-	most     bool   // most texts are counted, so no more are: each would cost an allocation
+	last     []byte // the last example, not shortened
+	most     bool   // counting has stopped because most texts were counted: each costs an allocation
 }
 
 func (t *tally) add(text []byte) {
 	if t.n++; len(t.examples) == maxExamples || len(t.last) > 0 && bytes.Equal(t.last, text) {
 		return
 	}
-	t.last = append(t.last[:0], text...) // repeats of a value cost nothing
+	t.last = append(t.last[:0], text...) // a repeated value costs nothing
 	if shown := table.Show(text); !slices.Contains(t.examples, shown) {
 		t.examples = append(t.examples, shown)
 	}
@@ -61,15 +61,15 @@ func (t *tally) add(text []byte) {
 
 const maxExamples = 3
 
-// NewInference starts an inference over n columns; the options say what is null.
+// NewInference starts an inference for n columns. The options define nulls.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
 	o.VersionColumn = ""
-	in.converter, _ = New(nil, nil, o) // cannot fail without columns
+	in.converter, _ = New(nil, nil, o) // cannot fail: there are no columns
 	return in
 }
 
-// Add takes one record into account, unless the record will be rejected.
+// Add adds a record to the sample, unless the record will be rejected.
 func (in *Inference) Add(rec *record.Record) {
 	if rec.Bad != nil || len(rec.Fields)-rec.Short != len(in.columns) {
 		return
@@ -79,7 +79,8 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField takes field i of the record given to Texts into account. It returns its value, nil for null, and its number.
+// AddField adds field i of the record passed to Texts to the sample. It returns its value, nil for
+// null, and its number.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -143,7 +144,7 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 	}
 }
 
-// addUsual is addText for a text of the usual kind; ok reports whether the text was one.
+// addUsual is like addText, but does nothing unless the text is of the usual kind, which ok reports.
 func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	switch g.usual {
 	case usualString:
@@ -163,7 +164,7 @@ func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	return n, isNumber, ok
 }
 
-// isUsual is addUsual without the number.
+// isUsual is like addUsual, but does not return the number.
 func (g *columnGuess) isUsual(text []byte) bool {
 	_, _, ok := g.addUsual(text)
 	return ok
@@ -183,11 +184,11 @@ func (g *columnGuess) settleUsual() {
 	}
 }
 
-// addText takes a text into account and returns its number, if it has found it.
+// addText counts a text and returns its number, if it was parsed as one.
 func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	var v table.Value
 	g.text.n++
-	whole := false // an integer whose double has the same text
+	whole := false // whether it is an integer with the same text as a double
 	if !g.integer.most {
 		if parseInteger(&v, t.Bytes, true) == nil {
 			whole = -1e15 < v.Int && v.Int < 1e15
@@ -197,7 +198,7 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 		}
 	}
 	switch {
-	case whole: // up to 15 digits, a double keeps the text
+	case whole: // with up to 15 digits, a double has the same text
 	case g.double.most && g.decimal.most:
 	case c.parseDouble(&v, t.Bytes, true) == nil:
 		n = number{v.Double, true}
@@ -215,7 +216,7 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	return n
 }
 
-// miss counts one of n texts as not of the tally's type.
+// miss counts one of n texts, which does not have the tally's type.
 func (t *tally) miss(text []byte, n int) {
 	t.add(text)
 	t.most = t.n >= 64 && 2*t.n > n
@@ -234,7 +235,7 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
-// Texts prepares rec for AddField. It returns the first field that cannot be decoded, and why.
+// Texts prepares rec for AddField. It returns the index of the first field that cannot be decoded, and why.
 func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	c := in.converter
 	in.counts = len(rec.Fields)-rec.Short == len(in.columns)
@@ -264,7 +265,7 @@ func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	return 0, nil
 }
 
-// Type returns the type of column i: string for text without a value; Any for several types in the file, or nulls only.
+// Type returns column i's type: Any for nulls of typed files or several types; string without a value.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
 	switch {
@@ -275,7 +276,7 @@ func (in *Inference) Type(i int) table.Type {
 	case !g.typed():
 		return g.textType()
 	case g.long.n > 0 && g.allTaken(table.Double):
-		return table.String // string, so that the column has one type
+		return table.String // so that all its values have one type
 	}
 	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
 		if g.allTaken(t) && g.texts(t) == g.text.n && !(t == table.Double && g.large) {
@@ -285,7 +286,7 @@ func (in *Inference) Type(i int) table.Type {
 	return table.Any
 }
 
-// texts returns how many of the counted texts survive in a column of type t, ignoring trailing zeros of decimals.
+// texts returns how many counted texts survive as type t, apart from trailing zeros of decimals.
 func (g *columnGuess) texts(t table.Type) int {
 	switch t {
 	case table.Integer:
@@ -300,11 +301,11 @@ func (g *columnGuess) texts(t table.Type) int {
 	return 0
 }
 
-// Joins reports whether column i mixes texts with typed values. In that case trailing zeros of decimals are ignored.
+// Joins reports whether column i has both texts and typed values. Trailing zeros of decimals are then ignored.
 func (in *Inference) Joins(i int) bool { return in.columns[i].typed() && in.columns[i].text.n > 0 }
 
-// KeyType returns the type of a key column of a new table. If no key type takes all values, it is the majority's type;
-// then mixed is true and few counts the other values, which will be rejected.
+// KeyType returns the type of a key column of a new table. If no key type takes all values, t is the type of most
+// values, mixed is true, and few counts the others, which will be rejected.
 func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	g := &in.columns[i]
 	if t = in.Type(i); t.KeyType() {
@@ -321,7 +322,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 		}
 	}
 	few.Others = total - few.Most
-	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // they survive as strings
+	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // as strings, all survive
 	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers &&
 		few.Others*minorityShare > total {
 		return table.String, Minority{}, false
@@ -330,7 +331,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	return few.Type, few, true
 }
 
-// examples returns values that a column of type t would refuse.
+// examples returns values that a column of type t would reject.
 func (g *columnGuess) examples(t table.Type) []string {
 	all := slices.Clone(g.long.examples)
 	switch t {
@@ -347,7 +348,7 @@ func (g *columnGuess) examples(t table.Type) []string {
 	return all[:min(len(all), maxExamples)]
 }
 
-// Numbers reports whether column i has texts, such as example, that are all doubles but not all canonical.
+// Numbers reports whether all texts in column i are doubles, but some, such as example, are not canonical.
 func (in *Inference) Numbers(i int) (example string, ok bool) {
 	g := &in.columns[i]
 	switch {
@@ -361,14 +362,14 @@ func (in *Inference) Numbers(i int) (example string, ok bool) {
 	return "", false
 }
 
-// Merge adds another inference over the same columns to one without samples. The order affects only the examples.
+// Merge adds another inference about the same columns. The order of merging affects only the examples.
 func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
 		all := h.text.n
 		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.decimal, &h.decimal},
 			{&g.boolean, &h.boolean}} {
-			if pair[1].most { // the remaining texts were not counted
+			if pair[1].most { // further texts were not counted
 				pair[1].n = all
 			}
 			pair[0].merge(pair[1])
@@ -391,13 +392,13 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// typed reports whether the file gives types to the column's values.
+// typed reports whether any of the column's values have a type in the file.
 func (g *columnGuess) typed() bool {
 	_, kinds := g.ownType()
 	return kinds > 0 || g.long.n > 0
 }
 
-// allTaken reports whether a column of type own takes all typed values.
+// allTaken reports whether a column of type own accepts all typed values.
 func (g *columnGuess) allTaken(own table.Type) bool {
 	for t := range g.own {
 		if g.own[t].n > 0 && !takes(own, table.Type(t), false) {
@@ -407,8 +408,8 @@ func (g *columnGuess) allTaken(own table.Type) bool {
 	return g.long.n == 0 || own != table.Integer && takes(own, table.String, true)
 }
 
-// Own returns table.Column.Own for column i if it is loaded as type t: the type that its values have in the file if
-// they share one, else t. For Any it is the type of texts among typed values. Integers and doubles count as one type.
+// Own returns table.Column.Own for column i, loaded as type t: the type that its values have in the file if they all
+// have one, else t. For Any, it is the type of texts among typed values. Integers and doubles count as one type.
 func (in *Inference) Own(i int, t table.Type) table.Type {
 	g := &in.columns[i]
 	if t == table.Any && g.typed() && g.text.n > 0 {
@@ -425,7 +426,7 @@ func (in *Inference) Own(i int, t table.Type) table.Type {
 	return t
 }
 
-// ownType returns the type of the values in the file and the number of types; integers among doubles are doubles.
+// ownType returns the type of the values in the file, and how many types they have; integers and doubles are doubles.
 func (g *columnGuess) ownType() (own table.Type, kinds int) {
 	for t := range g.own {
 		if g.own[t].n > 0 && (table.Type(t) != table.Integer || g.own[table.Double].n == 0) {
@@ -448,13 +449,13 @@ func (g *columnGuess) textType() table.Type {
 	return table.String
 }
 
-// Seen reports whether column i has a non-null value in the sample.
+// Seen reports whether the sample has a non-null value in column i.
 func (in *Inference) Seen(i int) bool {
 	_, kinds := in.columns[i].ownType()
 	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
 }
 
-// Fits reports whether all sampled values of column i fit type t. Texts must be canonical except for trailing zeros.
+// Fits reports whether all sampled values of column i fit type t. Texts must be canonical apart from trailing zeros.
 func (in *Inference) Fits(i int, t table.Type) bool {
 	g := &in.columns[i]
 	own, kinds := g.ownType()
@@ -468,21 +469,21 @@ func (in *Inference) Fits(i int, t table.Type) bool {
 	return g.texts(t) == g.text.n
 }
 
-// Minority describes a column of which nearly all values have one type.
+// Minority describes a column in which nearly all values have one type.
 type Minority struct {
-	Type     table.Type // type of most values
+	Type     table.Type // of most values
 	Most     int
 	Others   int
-	Examples []string // examples of the other values
+	Examples []string // of the other values
 }
 
-// A column is nearly of one type if at most one value in minorityShare differs, among at least minorityLeast values.
+// Nearly all means at least minorityLeast values, of which at most one in minorityShare has another type.
 const (
 	minorityShare = 10
 	minorityLeast = 10
 )
 
-// Minority returns the type of column i if only a few values differ. zeros ignores trailing zeros of decimals.
+// Minority returns the type of column i if only few values have another. If zeros is set, trailing zeros do not matter.
 func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]
 	double := &g.double
@@ -501,7 +502,7 @@ func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 		n *tally
 	}{{table.Integer, &g.integer}, {table.Double, double}, {table.Boolean, &g.boolean}} {
 		if c.n.n == 0 {
-			return m, false // all values are of that type
+			return m, false // all values have that type
 		}
 		if !c.n.most && (others == nil || c.n.n < others.n) {
 			m.Type, others = c.t, c.n
@@ -531,7 +532,7 @@ func (g *columnGuess) ownMinority() (m Minority, ok bool) {
 	return m, m.Others > 0 && own != table.Null && total >= minorityLeast && m.Others*minorityShare <= total
 }
 
-// PlainNumber reports whether a text is a decimal number without a plus sign or leading zeros: 10.50, but not 007.
+// PlainNumber reports whether text is a decimal number without a plus sign or leading zeros: 10.50, but not 007.
 func PlainNumber(text []byte) bool {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {

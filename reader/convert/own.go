@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// takes reports whether a column with the type own in the file takes a value of another natural type. long marks a
-// number that alone would be a string but that a number column may take. Inference and Converter share this rule.
+// takes reports whether a column of type own accepts a value with another natural type. long marks a number that would
+// be a string on its own but is accepted among numbers. Inference and Converter both use takes.
 func takes(own, natural table.Type, long bool) bool {
 	switch {
 	case own == table.Any || own == natural:
@@ -19,19 +19,19 @@ func takes(own, natural table.Type, long bool) bool {
 	return own == table.Double && natural == table.Integer
 }
 
-// ownFits reports whether a column of type own takes a typed value.
+// ownFits reports whether a column whose values have the type own accepts a typed value.
 func ownFits(own table.Type, d *record.Datum) bool {
 	if d.Kind == record.Number && own != table.String {
 		switch own {
 		case table.Integer:
 			return integral(d.Bytes)
 		case table.Double, table.Any:
-			return true // the conversion checks whether a double keeps the number
+			return true // the conversion checks that the double is exact
 		}
 		return false
 	}
 	if own == table.Binary && d.Kind == record.JSON {
-		_, ok := record.Tagged(d.Bytes) // a type tag marks binary values
+		_, ok := record.Tagged(d.Bytes) // binary values have a type tag
 		return ok
 	}
 	natural := Natural(d)
@@ -43,7 +43,7 @@ var owns = map[table.Type]string{
 	table.Binary: "binary values",
 }
 
-// kindOf names the type that a value has in the file.
+// kindOf names the type that a value has in the file, for messages.
 func kindOf(d *record.Datum) string {
 	switch d.Kind {
 	case record.Number:

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// jsonDatum returns what the JSON parser makes of a value.
+// jsonDatum returns the datum that the JSON parser returns for text.
 func jsonDatum(text string) record.Datum {
 	switch text[0] {
 	case 'n':
@@ -32,7 +32,7 @@ func jsonDatum(text string) record.Datum {
 	return record.Datum{Kind: record.Number, Bytes: []byte(text)}
 }
 
-// sampled returns the column that is inferred from a sample.
+// sampled returns the column inferred from a sample.
 func sampled(sample []record.Datum) (table.Column, *Inference) {
 	in := NewInference(1, Options{})
 	for _, d := range sample {
@@ -43,7 +43,7 @@ func sampled(sample []record.Datum) (table.Column, *Inference) {
 	return col, in
 }
 
-// TestTypeFitsIfAllSampledValuesSurvive also puts the deviating value first, in the middle and last.
+// TestTypeFitsIfAllSampledValuesSurvive puts the deviating value first, in the middle and last.
 func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	all := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
 	for values, want := range map[string]string{
@@ -68,7 +68,7 @@ func TestTypeFitsIfAllSampledValuesSurvive(t *testing.T) {
 	}
 }
 
-// same reports whether a cell equals the JSON value in type and value. Nested values, and numbers that no cell holds,
+// same reports whether a cell has the type and value of a JSON value. Nested values, and numbers that no cell can hold,
 // are compared as text; in a column with such a number, all numbers are text.
 func same(v table.Value, text string, asText bool) bool {
 	switch text[0] {
@@ -99,7 +99,7 @@ func TestValuesAfterSampleAreExactOrRejected(t *testing.T) {
 	rejected, loaded := 0, 0
 	for range 40_000 {
 		some := values
-		if rnd.IntN(2) == 0 { // few kinds, so that columns of one type are common
+		if rnd.IntN(2) == 0 { // few kinds, to make columns of one type common
 			some = []string{values[rnd.IntN(len(values))], values[rnd.IntN(len(values))]}
 		}
 		list := make([]string, 1+rnd.IntN(8))
@@ -187,7 +187,7 @@ func TestColumnDoesNotMixFileTypes(t *testing.T) {
 		{kept(table.Binary), jsonDatum(`{"base64":"AP8="}`), bin(0, 255), ""},
 		{kept(table.Boolean), jsonDatum(`"true"`), table.Value{}, table.CodeType},
 		{kept(table.Any), jsonDatum(`"true"`), str("true"), ""},
-		{table.Column{Type: table.String}, jsonDatum("5"), str("5"), ""}, // type given by the user
+		{table.Column{Type: table.String}, jsonDatum("5"), str("5"), ""}, // the user gave the type
 	} {
 		check(t, tt.col, tt.d, tt.want, tt.code)
 	}
@@ -205,7 +205,7 @@ func TestColumnOfNullsKeepsLaterTypes(t *testing.T) {
 	conformance.Equal(t, col.Type, table.String, "empty fields of CSV make a column of")
 }
 
-// TestDigitsAgreeWithMathBig reads texts of 1 to 24 bytes, mostly digits, with every byte at every position.
+// TestDigitsAgreeWithMathBig parses texts of 1 to 24 bytes, mostly digits, with every byte at every position.
 func TestDigitsAgreeWithMathBig(t *testing.T) {
 	check := func(text []byte, negative bool) {
 		n, fits, ok := parseDigits(text, negative)
@@ -252,7 +252,7 @@ func TestDigitsAgreeWithMathBig(t *testing.T) {
 	}
 }
 
-// TestDecimalsAgreeWithStrconv reads texts of 1 to 17 digits, points and signs, with every byte at every position.
+// TestDecimalsAgreeWithStrconv parses texts of 1 to 17 digits, points and signs, with every byte at every position.
 func TestDecimalsAgreeWithStrconv(t *testing.T) {
 	taken := 0
 	check := func(text string) {
@@ -299,7 +299,7 @@ func TestDecimalsAgreeWithStrconv(t *testing.T) {
 	conformance.True(t, taken >= 15_000, "only %d of the texts are usual decimals", taken)
 }
 
-// TestAddFieldEqualsAdd adds the same values to an inference in both ways; columns and counts must be equal.
+// TestAddFieldEqualsAdd adds the same values with both methods. The columns and counts must be the same.
 func TestAddFieldEqualsAdd(t *testing.T) {
 	kinds := [][]string{
 		{"1", "0", "-7", "12345678", "999999999999999", "-100000000000000"},
@@ -393,7 +393,7 @@ func TestFastPathEqualsExactConversion(t *testing.T) {
 	}
 }
 
-// seen returns an inference over one column with the given values.
+// seen returns an inference for one column, to which the values were added.
 func seen(values ...record.Datum) *Inference {
 	in := NewInference(1, Options{})
 	for i := range values {
@@ -402,7 +402,7 @@ func seen(values ...record.Datum) *Inference {
 	return in
 }
 
-// csvTexts returns fields as CSV would have them.
+// csvTexts returns the texts as untyped fields.
 func csvTexts(texts ...string) (all []record.Datum) {
 	for _, t := range texts {
 		all = append(all, record.Datum{Kind: record.Text, Bytes: []byte(t)})
@@ -410,7 +410,7 @@ func csvTexts(texts ...string) (all []record.Datum) {
 	return all
 }
 
-func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
+func TestTextsTakeTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 	integer, double := record.Datum{Kind: record.Integer, Int: 6}, record.Datum{Kind: record.Double, Double: 2.5}
 	boolean, str := record.Datum{Kind: record.Boolean, Int: 1}, record.Datum{Kind: record.String, Bytes: []byte("1000")}
 	many := func(n int, d record.Datum) []record.Datum { return slices.Repeat([]record.Datum{d}, n) }
@@ -418,7 +418,7 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		typed     []record.Datum
 		texts     []string
 		want, key table.Type
-		rejected  int // values rejected in a key column
+		rejected  int // number of values that a key column rejects
 	}{
 		"integers":         {many(1, integer), []string{"5", "-7"}, table.Integer, table.Integer, 0},
 		"both numbers":     {many(1, integer), []string{"5", "1.50"}, table.Double, table.String, 0},
@@ -433,7 +433,7 @@ func TestTextsJoinTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 		"a rare fraction":  {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
 		"words, booleans":  {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
 	} {
-		// The order of the sources and how values are divided among them do not matter.
+		// The order of sources must not matter, nor how the values are divided among them.
 		texts := csvTexts(tt.texts...)
 		whole := seen(append(slices.Clone(tt.typed), texts...)...)
 		ab, ba := seen(), seen()

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// appendTime appends a date, time or timestamp as in RFC 3339, with its unit's digits and its zone, if any.
+// appendTime appends a date, time or timestamp as in RFC 3339, with its unit's digits and, if it has one, its zone.
 func appendTime(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Date:
@@ -27,10 +27,10 @@ func appendTime(dst []byte, d *record.Datum) []byte {
 
 var fractions = map[record.Unit]string{record.Millis: ".000", record.Micros: ".000000", record.Nanos: ".000000000"}
 
-// timestampValue converts a time to the column's units since 1970-01-01T00:00:00Z.
+// timestampValue converts a time to the column's unit, since 1970-01-01T00:00:00Z.
 func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Reason {
 	var at time.Time
-	local := false // at is still a wall-clock time, written as UTC
+	local := false // whether at is a wall-clock time, stored as UTC
 	switch d.Kind {
 	case record.Text, record.String:
 		zone := time.UTC
@@ -69,7 +69,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 	return nil
 }
 
-// layouts names common layouts; any other layout is Go's or strptime's.
+// layouts lists layouts with a name. Any other layout is Go's or strptime's.
 var layouts = map[string]string{
 	"": time.RFC3339, "rfc3339": time.RFC3339, "datetime": time.DateTime, "date": time.DateOnly, "rfc1123": time.RFC1123,
 }
@@ -80,8 +80,8 @@ var strptime = map[byte]string{
 	'F': "2006-01-02", '%': "%",
 }
 
-// ParseTime parses the argument of timestamp(layout,zone,unit): the layout is a name, Go's or strptime's; the zone an
-// IANA name (default UTC); the unit s, ms, us or ns (default ms).
+// ParseTime parses the argument of timestamp(layout,zone,unit). The layout is a name, Go's or strptime's. The zone is
+// an IANA name (default UTC). The unit is s, ms, us or ns (default ms).
 func ParseTime(text string) (*table.Time, error) {
 	layout, zone, unit := text, "UTC", "ms"
 	parts := strings.Split(text, ",")
@@ -112,7 +112,7 @@ func ParseTime(text string) (*table.Time, error) {
 	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit], Zoned: namesZone(layout)}, nil
 }
 
-// namesZone reports whether texts in a layout state their zone.
+// namesZone reports whether times in this layout include a zone.
 func namesZone(layout string) bool {
 	in := func(name string, offset int) string {
 		return time.Date(2001, 2, 3, 4, 5, 6, 0, time.FixedZone(name, offset)).Format(layout)

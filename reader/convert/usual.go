@@ -8,20 +8,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Most texts are short canonical numbers, or strings. The fast path below does not try other types for them.
+// Most texts are strings or short canonical numbers. For those, the fast path below does not try other types.
 
-// usual is the kind that a column's texts usually have.
+// usual is the kind of most texts in a column.
 type usual uint8
 
 const (
-	unusual      usual = iota // in an inference, also a mixture, or too few texts to tell
-	usualString               // in an inference: the column can no longer become numbers or booleans
-	usualInteger              // in an inference: all are integers, nearly all of them not booleans
-	usualDouble               // in an inference: all are doubles, nearly all not integers or booleans
-	usualBoolean              // not used by an inference
+	unusual      usual = iota // in an inference: a mixture, or too few texts to tell
+	usualString               // in an inference: the column can no longer be numbers or booleans
+	usualInteger              // in an inference: all texts are integers; few are booleans
+	usualDouble               // in an inference: all texts are doubles; few are integers or booleans
+	usualBoolean              // not used by inferences
 )
 
-// usualOf returns the usual kind of texts in a column; unusual if options may change or replace values.
+// usualOf returns the usual kind of a column's texts. It is unusual if options may change or replace values.
 func (c *Converter) usualOf(col *table.Column) usual {
 	if !c.asItIs || len(c.nulls)+len(c.o.QuotedNulls) > 0 || col.Time != nil {
 		return unusual
@@ -39,7 +39,7 @@ func (c *Converter) usualOf(col *table.Column) usual {
 	return unusual
 }
 
-// usualValue sets v to the value of a usual text, else returns false. v had the column's type before, or none.
+// usualValue sets v if d is a text of the usual kind. v must have had the column's type before, or none.
 func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bool) {
 	if d.Kind != record.Text || len(d.Bytes) == 0 {
 		return false
@@ -69,10 +69,10 @@ func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bo
 	return ok
 }
 
-// Measures of values without a unit.
+// Measures of values that have no unit.
 const (
 	Numbers      = "number"
-	NumericTexts = "numeric text" // all untyped texts are numbers
+	NumericTexts = "numeric text" // untyped texts, all of them numbers
 	Texts        = "text"
 	Bytes        = "binary"
 )
@@ -80,7 +80,7 @@ const (
 var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs",
 	record.Nanos: "ns", record.Months: "months"}
 
-// Measure describes kind, unit, scale and zone of a value by the source's schema, such as "timestamp, µs", or "".
+// Measure describes the kind, unit, scale and zone of a value, such as "timestamp, µs". It is "" for other kinds.
 func Measure(d record.Datum) string {
 	unit := unitNames[d.Unit]
 	switch d.Kind {
@@ -108,7 +108,7 @@ func Measure(d record.Datum) string {
 	return ""
 }
 
-// Measure returns the measure of column i in the sample.
+// Measure returns the measure of column i, from its sampled values.
 func (in *Inference) Measure(i int) string {
 	g := &in.columns[i]
 	switch {

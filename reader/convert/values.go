@@ -51,10 +51,10 @@ func (c *Converter) notUTF8(text []byte) *table.Reason {
 	return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8" + c.looks(text)}
 }
 
-// Text returns a datum's exact text.
+// Text returns the exact text of a datum.
 func Text(d *record.Datum) string { return string(appendText(nil, d)) }
 
-// Number returns a datum's value if it is a number; for an integer that no double holds, the nearest double.
+// Number returns a datum's value if it is a number; for an integer that is not exact as a double, the nearest double.
 func Number(d *record.Datum) (float64, bool) {
 	var v table.Value
 	var c Converter
@@ -73,7 +73,7 @@ func Number(d *record.Datum) (float64, bool) {
 	return 0, false
 }
 
-// mayBeNumber reports whether a text has only characters of decimal numbers, which avoids allocating parse errors.
+// mayBeNumber reports whether text has only characters of decimal numbers. It saves the allocation of parse errors.
 func mayBeNumber(text []byte) bool {
 	for _, b := range text {
 		if (b < '0' || b > '9') && b != '.' && b != '-' && b != '+' && b != 'e' && b != 'E' {
@@ -91,7 +91,7 @@ func Integer(d *record.Datum) (int64, bool) {
 	return v.Int, true
 }
 
-// appendText appends a datum's exact text: times as in RFC 3339, decimals with all their digits.
+// appendText appends a datum's exact text. Times are written as in RFC 3339, decimals with all their digits.
 func appendText(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:
@@ -197,7 +197,7 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 	return wrong("not a number")
 }
 
-// numberAsDouble converts a JSON number to a double: its value must survive, but not its text.
+// numberAsDouble converts a JSON number to a double. The value must be exact, but its text may differ.
 func (c *Converter) numberAsDouble(v *table.Value, d *record.Datum) *table.Reason {
 	if !integral(d.Bytes) {
 		return c.parseDouble(v, d.Bytes, false)
@@ -220,7 +220,7 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 		*v = table.Value{Type: table.Double, Double: f}
 		return nil
 	}
-	significant := false // a nonzero digit occurs before the exponent
+	significant := false // whether a nonzero digit precedes the exponent
 	exponent := false
 	for _, b := range text {
 		switch {
@@ -228,11 +228,11 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 			significant = significant || b != '0' && !exponent
 		case b == 'e' || b == 'E':
 			exponent = true
-		case b != '.' && b != '-' && b != '+': // also excludes NaN, Inf and hexadecimal
+		case b != '.' && b != '-' && b != '+': // this also excludes NaN, Inf and hexadecimal
 			return wrong("not a decimal number")
 		}
 	}
-	// ParseFloat keeps its argument only in errors, which are dropped.
+	// ParseFloat keeps its argument only in errors, which are discarded.
 	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	if math.IsInf(f, 0) {
 		return outOfRange("the number does not fit in a double")
@@ -305,7 +305,7 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	if err != nil && isHex {
 		return wrong("not hexadecimal")
 	}
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip line ends
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would ignore line ends
 		return wrong("not base64 (for hexadecimal use binary(hex))")
 	}
 	*v = table.Value{Type: table.Binary, Bytes: c.scratch[from:len(c.scratch):len(c.scratch)]}

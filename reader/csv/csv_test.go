@@ -17,10 +17,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// rows holds records, each as its fields.
+// rows holds the fields of records.
 type rows = [][]string
 
-// shown is a record in the form that tests compare.
+// shown holds what tests compare of a record.
 type shown struct {
 	Fields       []string
 	Raw          string
@@ -28,7 +28,7 @@ type shown struct {
 	Bad          string
 }
 
-// splitsOf cuts a text into splits as a reader does, in chunks of size bytes.
+// splitsOf cuts a text into splits as a reader would, in chunks of size bytes.
 func splitsOf(d Dialect, text []byte, size int) [][]byte {
 	var splits [][]byte
 	keep := func(split []byte) {
@@ -185,8 +185,8 @@ func TestUnreadableDialectsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDialects checks, for any text and dialect, that records do not depend on the cuts and cover the text, and that
-// valid CSV is read as the standard library reads it.
+// FuzzDialects checks, for any text and dialect, that records cover the text and do not depend on where it is cut, and
+// that valid CSV is read as encoding/csv reads it.
 func FuzzDialects(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n",
@@ -207,7 +207,7 @@ func FuzzDialects(f *testing.F) {
 		if recordEnd == "\r" && size%2 == 0 {
 			d.EOL, d.RecordEnd = '\r', ""
 		}
-		if delimiter == "" { // the dialect of a program
+		if delimiter == "" { // use the dialect of a program
 			d, _, _ = Named(Programs[int(quote)%len(Programs)])
 			d.RecordEnd = recordEnd
 			if _, _, err := d.Settle(text, escape%2 == 0); err != nil {
@@ -235,10 +235,10 @@ func checkAgain(t *testing.T, d Dialect, all []shown) {
 	var want []shown
 	for _, r := range all {
 		if !d.Ended([]byte(r.Raw)) && len(d.Delimiter+d.End()) > 2 {
-			continue // its last bytes and its end may form a delimiter
+			continue // its last bytes and its end could together be a delimiter
 		}
 		if r.Bad == table.CodeQuote || r.Bad != "" && !d.Ended([]byte(r.Raw)) {
-			continue // an unclosed quote, or an escape at the end, would swallow what follows
+			continue // after an unclosed quote or a final escape, the next record would be part of it
 		}
 		kept = append(kept, r.Raw...)
 		if !d.Ended([]byte(r.Raw)) {
@@ -251,7 +251,7 @@ func checkAgain(t *testing.T, d Dialect, all []shown) {
 		"kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
 }
 
-// checkCover checks that there are only empty lines and comments between records.
+// checkCover checks that nothing but empty lines and comments is between records.
 func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 	at := 0
 	check := func(gap []byte) {
@@ -276,7 +276,7 @@ func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	if d.Delimiter[0] >= 0x80 || d.Delimiter[0] == 0 || bytes.Contains(text, []byte{'\r'}) ||
 		strings.ContainsAny(string(text), "“”") {
-		return // the standard library changes CR LF inside quotes, and its delimiter is a rune
+		return // encoding/csv changes CR LF inside quotes, and its delimiter is a rune
 	}
 	r := stdcsv.NewReader(bytes.NewReader(text))
 	r.Comma, r.FieldsPerRecord = rune(d.Delimiter[0]), -1
@@ -295,7 +295,7 @@ func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	conformance.MustEqual(t, fmt.Sprint(got), fmt.Sprint(want), "got")
 }
 
-func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
+func TestUnquotedLineIsSplitAtDelimiters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delimiter := rapid.SampledFrom([]string{",", "\x01", "\x81", "\t"}).Draw(t, "delimiter")
 		line := rapid.SliceOfN(rapid.SampledFrom([]byte("\x00\x01\x02,-\x80\x81\xfd\xffab")), 1, 40).Draw(t, "line")
@@ -313,7 +313,7 @@ func TestUnquotedLineIsCutAtDelimiters(t *testing.T) {
 	})
 }
 
-// TestMarkedLinesParseLikeUnmarked reads random texts, whose lines cross blocks and windows, with and without marks.
+// TestMarkedLinesParseLikeUnmarked parses random texts, with lines across blocks and windows, with and without marks.
 func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	if !marked {
 		t.Skip("this processor marks nothing")
@@ -358,7 +358,7 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 				text = append(text, pieces[common]...)
 			}
 		}
-		if n%3 == 0 { // a record end at the end of a block
+		if n%3 == 0 { // put a record end at the end of a block
 			text = append(text, make([]byte, 63-len(text)%64)...)
 		}
 		pair := parsers[n%len(dialects)]
@@ -369,7 +369,7 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	}
 }
 
-// settled returns a program's dialect, completed by Settle.
+// settled returns a program's dialect after Settle.
 func settled(t *testing.T, name, text string, header bool) Dialect {
 	d, _, ok := Named(name)
 	conformance.MustTrue(t, ok, "%s is not known", name)
@@ -475,7 +475,7 @@ func TestDialectIsDetectedOrRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, delimiter string
 		quote, escape   byte
-		refused         string // part of the error
+		refused         string // part of the error, if detection fails
 	}{
 		"commas":                      {"a,b\n1,2\n3,4\n", ",", '"', 0, ""},
 		"semicolons":                  {"a;b\n1;2\n", ";", '"', 0, ""},

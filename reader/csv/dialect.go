@@ -10,43 +10,43 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Dialect describes the format of delimited text. Start from Default or Named. Dialects are comparable with ==.
+// Dialect is a format of delimited text. Start from Default or Named. Dialects can be compared with ==.
 type Dialect struct {
-	// Name is the program whose dumps are read (see Named); empty for a dialect that flags describe completely.
+	// Name is the program that wrote the text (see Named); empty for a dialect that flags describe completely.
 	Name      string `json:",omitempty"`
 	Delimiter string // separates fields; one or more bytes
-	Quote     byte   // encloses fields that have delimiters, quotes or line ends; 0 for none
-	// Escape begins an escape sequence, inside and outside quotes; 0 for none. Quotes inside quotes may be doubled anyway.
+	Quote     byte   // encloses fields that contain delimiters, quotes or line ends; 0 for none
+	// Escape begins an escape sequence, inside and outside quotes; 0 for none. Inside quotes, quotes may still be doubled.
 	Escape  byte
 	Comment string // lines that begin with it are not records; empty for none
-	// EOL ends a record: LF, together with all CRs before it, or CR. 0 means LF.
+	// EOL is the last byte of a record end: LF, with all CRs before it, or CR. 0 means LF.
 	EOL byte
-	// RecordEnd, if set, replaces EOL and must match exactly: a CR before it is data.
+	// RecordEnd, if set, is used instead of EOL and must match exactly: a CR before it is data.
 	RecordEnd string  `json:",omitempty"`
 	Escapes   Escapes `json:",omitempty"` // meaning of escape sequences
-	Null      string  `json:",omitempty"` // raw text of an unquoted field that is null
-	// Doubt is an unquoted text that may or may not mean null; a record with it is rejected.
+	Null      string  `json:",omitempty"` // raw text of an unquoted field that means null
+	// Doubt is a raw text of which it is unknown whether it means null. Records that contain it are rejected.
 	Doubt   string `json:",omitempty"`
-	EndMark string `json:",omitempty"` // a line that marks the end of the data and is not a record
+	EndMark string `json:",omitempty"` // a line that ends the data and is not a record
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
 	Trim    bool   `json:",omitempty"` // blanks around quotes belong to the delimiter
 	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, other fields are numbers
-	Types   Types  `json:",omitempty"` // whether a record after the header names types
+	Types   Types  `json:",omitempty"` // whether types follow the header
 }
 
-// Types says whether the record after the header names types.
+// Types says whether the record after the header contains types.
 type Types uint8
 
 const (
 	NoTypes   Types = iota // the record is data
-	FindTypes              // the record may name ClickHouse types
-	WithTypes              // the record names types
+	FindTypes              // the record may contain ClickHouse types
+	WithTypes              // the record contains types
 )
 
 // Default is the dialect of RFC 4180: commas and double quotes.
 var Default = Dialect{Delimiter: ",", Quote: '"', EOL: '\n'}
 
-// Check returns why the dialect cannot be read, or nil.
+// Check returns why text in the dialect cannot be read, or nil.
 func (d *Dialect) Check() error {
 	switch {
 	case d.Delimiter == "":
@@ -86,7 +86,7 @@ func isAlphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Unescape decodes a delimiter as users write it: \t is a tab, \x01 the byte 1.
+// Unescape decodes a delimiter given by a user: \t is a tab, \x01 the byte 1.
 func Unescape(text string) (string, error) {
 	if !strings.Contains(text, `\`) || text == `\` {
 		return text, nil
@@ -98,7 +98,7 @@ func Unescape(text string) (string, error) {
 	return plain, nil
 }
 
-// escaped encodes a delimiter in the form that Unescape decodes.
+// escaped encodes a delimiter for Unescape.
 func escaped(text string) string {
 	if text == `\` {
 		return text
@@ -123,7 +123,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// Flags returns command-line arguments that describe the dialect exactly.
+// Flags returns the command-line arguments that describe the dialect exactly.
 func (d *Dialect) Flags() []string {
 	one := func(c byte) string {
 		if c == 0 {
@@ -155,7 +155,7 @@ func (d *Dialect) eol() byte {
 	return d.EOL
 }
 
-// End returns the end of a record, without the CRs that may precede an LF.
+// End returns the record end without the CRs that may precede an LF.
 func (d *Dialect) End() string {
 	if d.RecordEnd != "" {
 		return d.RecordEnd
@@ -163,10 +163,10 @@ func (d *Dialect) End() string {
 	return string([]byte{d.eol()})
 }
 
-// dropsCR reports whether CRs before a record end are part of it.
+// dropsCR reports whether CRs before an LF belong to the record end.
 func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
 
-// lineByte returns the byte that ends lines in editors.
+// lineByte returns the byte at which editors end lines.
 func (d *Dialect) lineByte() byte {
 	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
 		return '\r'
@@ -174,24 +174,24 @@ func (d *Dialect) lineByte() byte {
 	return '\n'
 }
 
-// Lines counts the line ends of a text.
+// Lines returns the number of line ends in a text.
 func (d *Dialect) Lines(text []byte) int { return bytes.Count(text, []byte{d.lineByte()}) }
 
-// Ended reports whether a raw record includes its record end.
+// Ended reports whether a raw record ends with its record end.
 func (d *Dialect) Ended(record []byte) bool {
 	before, ended := bytes.CutSuffix(record, []byte(d.End()))
 	if !ended || d.Escape == 0 || !d.Escapes.coverEnds() {
 		return ended
 	}
 	run := len(before) - len(bytes.TrimRight(before, string([]byte{d.Escape})))
-	return run%2 == 0 // otherwise the end is escaped and thus data
+	return run%2 == 0 // otherwise the record end is escaped and is data
 }
 
-// Parallel reports whether chunks of the text can be scanned before the chunks in front of them. Comments, escapes with
-// quotes, blanks beside quotes, and long delimiters or record ends give a chunk too many states.
+// Parallel reports whether chunks can be scanned before the chunks in front of them. Comments, escapes combined with
+// quotes, blanks around quotes, and long delimiters or record ends give a chunk too many possible states.
 func (d *Dialect) Parallel() bool { return d.plain() && (!d.Trim || d.Quote == 0) }
 
-// plain reports whether the fast parser can cut lines without quotes and escapes at their delimiters.
+// plain reports whether the fast parser can split lines that have no quotes and no escapes.
 func (d *Dialect) plain() bool {
 	return len(d.Delimiter) == 1 && len(d.RecordEnd) <= 1 && d.Comment == "" && (d.Escape == 0 || d.Quote == 0)
 }
@@ -199,7 +199,7 @@ func (d *Dialect) plain() bool {
 // simple reports whether the fast parser can read records with quotes.
 func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
 
-// clickHouseFamilies lists ClickHouse's types without parameters. https://clickhouse.com/docs/sql-reference/data-types
+// clickHouseFamilies holds ClickHouse's types without parameters: https://clickhouse.com/docs/sql-reference/data-types
 var clickHouseFamilies = func() map[string]bool {
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -214,7 +214,7 @@ var clickHouseFamilies = func() map[string]bool {
 	return known
 }()
 
-// NamesTypes reports whether every field names a ClickHouse type, as in line 2 of TabSeparatedWithNamesAndTypes.
+// NamesTypes reports whether all fields are ClickHouse types, as in line 2 of TabSeparatedWithNamesAndTypes.
 func NamesTypes(rec *record.Record) bool {
 	if rec.Bad != nil {
 		return false

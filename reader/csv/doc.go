@@ -1,13 +1,13 @@
 // Package csv reads delimited text. Scan and a Stitcher take chunks cut anywhere and return splits of whole records. A
-// Parser returns a split's records, which do not depend on the cuts. The text must be in UTF-8 or a similar encoding.
+// Parser returns the records of a split. They do not depend on the cuts. The encoding must be UTF-8 or similar to it.
 //
-// # How a text is cut in parallel
+// # Cutting text in parallel
 //
 // Whether a line end ends a record depends on all quotes before it. Instead of guessing, Scan evaluates a chunk for
-// every state it could begin in: inside quotes, after a quote inside quotes, in a field, at the start of a field, after
-// an escape character. With quotes this takes at most three passes (usually two) that jump from quote to quote; with
-// escapes, one pass that jumps from line end to line end. The result is the first record end and the end state for each
-// start state, found without the chunks before. A Stitcher then takes the chunks in order. The end state of one chunk
-// is the start state of the next, so the true state costs only a table look-up. A split is the rest of a chunk after
-// its first record end, plus the head of the next chunk up to its first record end.
+// every state in which it could begin: inside quotes, after a quote inside quotes, in a field, at the start of a field,
+// or after an escape character. With quotes, this takes at most three passes (usually two) from quote to quote; with
+// escapes, it takes one pass from line end to line end. For each start state, it finds the first record end and the end
+// state, without the chunks before. A Stitcher then takes the chunks in order. The end state of one chunk is the start
+// state of the next, so finding the true state is only a table look-up. A split is the rest of a chunk after its first
+// record end, and the next chunk up to its first record end.
 package csv

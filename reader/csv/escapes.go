@@ -7,36 +7,36 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Escapes says how escape sequences are read: in the way that the writing program reads its own dumps.
+// Escapes defines the meaning of escape sequences, as the program that wrote a dump would read it.
 type Escapes uint8
 
 const (
-	// EscapesText makes the next byte text. A backslash before a letter or digit is refused: such pairs have meanings.
+	// EscapesText keeps the byte after the escape. After a backslash it refuses letters and digits: they have meanings.
 	EscapesText Escapes = iota
-	// EscapesMySQL is LOAD DATA: \0 \b \n \r \t \Z; any other byte stands for itself.
+	// EscapesMySQL is LOAD DATA's format: \0 \b \n \r \t \Z; any other byte stands for itself.
 	// https://dev.mysql.com/doc/refman/8.4/en/load-data.html
 	EscapesMySQL
-	// EscapesPostgres is COPY's text format: \b \f \n \r \t \v, \ with one to three octal digits, \x with one or two
-	// hexadecimal ones; other bytes stand for themselves. https://www.postgresql.org/docs/current/sql-copy.html
+	// EscapesPostgres is COPY's text format: \b \f \n \r \t \v, \ with up to three octal digits, \x with up to two
+	// hexadecimal digits; any other byte stands for itself. https://www.postgresql.org/docs/current/sql-copy.html
 	EscapesPostgres
 	// EscapesClickHouse is TabSeparated: \a \b \e \f \n \r \t \v \0, \x with two hexadecimal digits. As in ClickHouse, the
-	// backslash is kept before other bytes, except quotes, slashes and control characters.
+	// backslash remains before other bytes, except quotes, slashes and control characters.
 	// https://clickhouse.com/docs/interfaces/formats/TabSeparated
 	EscapesClickHouse
 	// EscapesHive is LazySimpleSerDe with ESCAPED BY: \n, \r, the escape character and the separators, which are the
 	// control characters 1 to 8 and the delimiter. A line end always ends the record.
 	// https://cwiki.apache.org/confluence/display/Hive/LanguageManual+DDL
 	EscapesHive
-	// EscapesUnknown means that a file may or may not have escapes, so every pair is refused.
+	// EscapesUnknown means that it is unknown whether a file has escapes. Every escape sequence is refused.
 	EscapesUnknown
 )
 
-// coverEnds reports whether an escape makes a following record end data.
+// coverEnds reports whether a record end after an escape is data.
 func (e Escapes) coverEnds() bool { return e != EscapesHive && e != EscapesUnknown }
 
 const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/dumps.md)"
 
-// pair appends the meaning of the escape sequence that text begins with. It returns its length and why it is doubtful.
+// pair appends the meaning of the escape sequence at the start of text. It returns its length and, if doubtful, why.
 func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
 	switch d.Escapes {
@@ -68,14 +68,14 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	return append(dst, c), 2, ""
 }
 
-// Meanings of a byte after a backslash.
+// Meanings of the byte after a backslash.
 var (
 	mysqlEscapes      = escapes("0bnrtZ", "\x00\b\n\r\t\x1a")
 	postgresEscapes   = escapes("bfnrtv", "\b\f\n\r\t\v")
 	clickHouseEscapes = escapes("abefnrtv0", "\a\b\x1b\f\n\r\t\v\x00")
 )
 
-// escapes maps letters to meanings; any other byte stands for itself.
+// escapes returns a table that maps letters to their meanings and any other byte to itself.
 func escapes(letters, meanings string) (all [256]byte) {
 	for i := range all {
 		all[i] = byte(i)
@@ -121,7 +121,7 @@ func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 	return append(dst, meaning), 2, ""
 }
 
-// digitsOf reads up to most digits. A value above 255 keeps its low bits, as in PostgreSQL.
+// digitsOf parses up to most digits. It keeps the low byte of the value, as PostgreSQL does.
 func digitsOf(text []byte, most, base int) (value byte, digits int) {
 	n := 0
 	for digits < most && digits < len(text) {
@@ -145,7 +145,7 @@ func digitsOf(text []byte, most, base int) (value byte, digits int) {
 	return byte(n), digits
 }
 
-// settle sets the kind of an unquoted field by its raw text, or of any field of a typed dialect.
+// settle sets the kind of an unquoted field by its raw text or, in a typed dialect, the kind of any field.
 func (p *Parser) settle(f *record.Datum, raw []byte) {
 	d := &p.d
 	switch {
@@ -170,7 +170,7 @@ func doubtMessage(d *Dialect) string {
 		"--tab: give --dialect mysql-batch or mysql-tab"
 }
 
-// typed parses an unquoted SQL field: a blob X'…' or a number.
+// typed sets the kind of an unquoted SQL field, which is a blob X'…' or a number.
 func (p *Parser) typed(f *record.Datum, raw []byte) {
 	f.Kind = record.Number
 	if len(raw) < 3 || raw[0]|0x20 != 'x' || raw[1] != '\'' || raw[len(raw)-1] != '\'' {

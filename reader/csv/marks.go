@@ -9,20 +9,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// windowBlocks is the number of 64-byte blocks marked at a time.
+// windowBlocks is the number of 64-byte blocks that are marked together.
 const windowBlocks = 64
 
-// window is part of a split's text, with marks at bytes that end a field or record or need another parser.
+// window is a part of a split's text. Bytes that end a field or a record, or need another parser, are marked.
 type window struct {
-	used     bool                 // lines without quotes and escapes are read with marks
-	wanted   [4]byte              // byte values that are marked
+	used     bool                 // whether lines without quotes and escapes are read with marks
+	wanted   [4]byte              // byte values to mark
 	from, to int                  // offsets in the text; from is a multiple of 64
-	marks    [windowBlocks]uint64 // one bit per byte
-	highs    [windowBlocks]uint64 // one bit per byte, set above 127
-	high     bool                 // some byte is above 127
+	marks    [windowBlocks]uint64 // one bit per byte, set for wanted bytes
+	highs    [windowBlocks]uint64 // one bit per byte, set for bytes above 127
+	high     bool                 // whether some byte is above 127
 }
 
-// mark moves the window to the block that contains offset at.
+// mark moves the window to the block at offset at.
 func (w *window) mark(text []byte, at int) {
 	w.from = at &^ 63
 	text = text[w.from:min(len(text), w.from+64*windowBlocks)]
@@ -36,7 +36,7 @@ func (w *window) mark(text []byte, at int) {
 		var last [64]byte
 		copy(last[:], rest)
 		any |= markBlocks(&w.marks[n], &w.highs[n], &last[0], 1, &w.wanted)
-		w.marks[n] &= 1<<len(rest) - 1 // the padding may be marked
+		w.marks[n] &= 1<<len(rest) - 1 // clear marks of the padding
 	}
 	w.high = any != 0
 }
@@ -61,7 +61,7 @@ func (w *window) ascii(from, to int) bool {
 	return true
 }
 
-// findMarks decides which bytes to mark, if any.
+// findMarks decides whether to use marks, and for which bytes.
 func (p *Parser) findMarks() {
 	end := p.end[0]
 	p.window.wanted = [4]byte{p.d.Delimiter[0], end, cmp.Or(p.d.Quote, end), cmp.Or(p.d.Escape, end)}
@@ -71,12 +71,12 @@ func (p *Parser) findMarks() {
 type lineKind uint8
 
 const (
-	otherLine  lineKind = iota // a line with a quote or an escape, for another parser
+	otherLine  lineKind = iota // a line with quotes or escapes, for another parser
 	emptyLine                  // an empty line
 	recordLine                 // a record that has been read
 )
 
-// markedLine reads the line at pos with its marks and moves pos past it, unless it is an otherLine.
+// markedLine reads the line at pos by its marks. It moves pos past the line, unless it is an otherLine.
 func (p *Parser) markedLine() lineKind {
 	data, w, start := p.data, &p.window, p.pos
 	if start < w.from || start >= w.to {
@@ -112,7 +112,7 @@ func (p *Parser) markedLine() lineKind {
 	}
 }
 
-// lastField ends the record at pos with a field, unless the line is empty.
+// lastField ends the record at pos with its last field, unless the line is empty.
 func (p *Parser) lastField(fields []record.Datum, from, to, next int, ascii bool) lineKind {
 	start, line := p.pos, p.passed.lines
 	text := p.withoutCR(p.data[from:to])

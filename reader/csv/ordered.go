@@ -5,7 +5,7 @@ import (
 	"cmp"
 )
 
-// LastEnd returns the end of data's last complete record, or 0 if there is none. Data begins with a record.
+// LastEnd returns the end of the last complete record in data, or 0 if there is none. data must begin with a record.
 func (d *Dialect) LastEnd(data []byte) int {
 	g := general{d: d, end: d.End(), data: data}
 	if d.plain() && d.Quote == 0 && d.Escape == 0 {
@@ -21,7 +21,7 @@ func (d *Dialect) LastEnd(data []byte) int {
 	return last
 }
 
-// general walks through a text of any dialect byte by byte.
+// general reads text in any dialect byte by byte.
 type general struct {
 	d    *Dialect
 	end  string // record end
@@ -29,7 +29,7 @@ type general struct {
 	pos  int
 }
 
-// skip moves past the next record or comment and reports whether it found its end.
+// skip moves past the next record or comment. It reports whether that ends in data.
 func (g *general) skip() bool {
 	if g.d.Comment != "" && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Comment)) {
 		return g.line()
@@ -62,18 +62,18 @@ const (
 	endData
 )
 
-// fieldText is a field that is being read; its text is appended to buf.
+// fieldText is a field being read. Its text is appended to buf.
 type fieldText struct {
 	buf     []byte
 	quoted  bool
-	open    bool   // its quote never closes
-	trailed bool   // there is text after its closing quote
-	after   int    // bytes after the closing quote
-	why     string // why an escape sequence in it is doubtful
-	stop    int    // end of its raw text, as an offset in the data
+	open    bool   // its closing quote is missing
+	trailed bool   // text follows its closing quote
+	after   int    // number of bytes after the closing quote
+	why     string // why an escape sequence in it is doubtful; empty if none is
+	stop    int    // offset of the end of its raw text in data
 }
 
-// field reads a field and its end. If f is nil, the text is not kept.
+// field reads a field and the delimiter or record end after it. If f is nil, it discards the text.
 func (g *general) field(f *fieldText) fieldEnd {
 	begin := g.pos
 	if g.blanks(); g.pos < len(g.data) && g.data[g.pos] != g.d.Quote {
@@ -95,7 +95,7 @@ func (g *general) field(f *fieldText) fieldEnd {
 	return g.plain(f)
 }
 
-// blanks moves past the blanks around a quote, which are part of the delimiter.
+// blanks moves past blanks next to a quote, which belong to the delimiter.
 func (g *general) blanks() {
 	for g.d.Trim && g.pos < len(g.data) && (g.data[g.pos] == ' ' || g.data[g.pos] == '\t') &&
 		g.data[g.pos] != g.d.Delimiter[0] {
@@ -103,7 +103,7 @@ func (g *general) blanks() {
 	}
 }
 
-// inQuotes reads up to and including the closing quote.
+// inQuotes reads up to the closing quote, inclusive.
 func (g *general) inQuotes(f *fieldText) (closed bool) {
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
@@ -125,7 +125,7 @@ func (g *general) inQuotes(f *fieldText) (closed bool) {
 	return false
 }
 
-// escapes reports whether the byte at pos begins an escape sequence. At the end it does not, nor before a record end.
+// escapes reports whether c, at pos, begins an escape sequence; not at the end of data or, in Hive, of a record.
 func (g *general) escapes(c byte) bool {
 	if g.d.Escape == 0 || c != g.d.Escape || g.pos+1 >= len(g.data) {
 		return false
@@ -133,7 +133,7 @@ func (g *general) escapes(c byte) bool {
 	return g.d.Escapes.coverEnds() || !g.ends(g.pos+1)
 }
 
-// ends reports whether there is a record end at pos, including its CRs.
+// ends reports whether a record end, including its CRs, is at pos.
 func (g *general) ends(pos int) bool {
 	if g.d.dropsCR() {
 		for pos < len(g.data) && g.data[pos] == '\r' {
@@ -145,7 +145,7 @@ func (g *general) ends(pos int) bool {
 
 func (g *general) pair(f *fieldText) {
 	if f == nil {
-		g.pos += 2 // further digits of the sequence neither separate fields nor end records
+		g.pos += 2 // more digits of the sequence could neither separate fields nor end records
 		return
 	}
 	buf, n, why := g.d.pair(f.buf, g.data[g.pos:])
@@ -154,13 +154,13 @@ func (g *general) pair(f *fieldText) {
 	f.why = cmp.Or(f.why, why)
 }
 
-// plain reads up to and including a delimiter or record end.
+// plain reads unquoted text up to a delimiter or record end, inclusive.
 func (g *general) plain(f *fieldText) fieldEnd {
 	start := 0
 	if f != nil {
 		start = len(f.buf)
 	}
-	crs := 0 // unescaped CRs at the end of the text so far
+	crs := 0 // number of unescaped CRs at the end of the text so far
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
 		switch {
@@ -198,7 +198,7 @@ func (f *fieldText) add(c byte) {
 	}
 }
 
-// finish ends a field's text at pos, without the CRs that are part of the record end.
+// finish sets the end of a field's text to pos, without the CRs that belong to the record end.
 func (f *fieldText) finish(g *general, start, crs int) {
 	if f == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Parser reads the records of one split after another. Line ends inside quotes are data and unchanged. Comments are not
-// records; empty lines are records only if the dialect says so. A quote opens a field only as its first byte; elsewhere
-// it is text. Text after a closing quote, an unclosed quote or a doubtful escape sequence makes a record Bad.
+// Parser reads the records of a split. Line ends inside quotes are data and remain unchanged. Comments are not records;
+// empty lines are records only if the dialect says so. A quote opens a field only as its first byte; elsewhere it is
+// text. Text after a closing quote, an unclosed quote or a doubtful escape sequence makes a record Bad.
 type Parser struct {
 	d       Dialect
 	end     []byte // record end
@@ -21,17 +21,17 @@ type Parser struct {
 	passed  passed
 	rec     record.Record
 	scratch []byte
-	simple  bool // the fast parser reads records with quotes
-	plain   bool // the fast parser reads lines without quotes and escapes
-	raw     bool // raw texts of fields are significant
-	lineEnd bool // records end with line ends
+	simple  bool // the fast parser can read records with quotes
+	plain   bool // the fast parser can read lines without quotes and escapes
+	raw     bool // raw texts of fields have meanings
+	lineEnd bool // records end at line ends
 	window  window
 
-	// MaxFields limits the fields kept of a record; 0 means all.
+	// MaxFields is the number of fields to keep of each record; 0 means all.
 	MaxFields int
 }
 
-// passed counts what the parser has passed since Reset.
+// passed counts what the parser has moved past since Reset.
 type passed struct {
 	records uint32
 	lines   uint32
@@ -41,7 +41,7 @@ type passed struct {
 func NewParser(d Dialect) *Parser {
 	p := &Parser{d: d, end: []byte(d.End()), null: d.Null, simple: d.simple(), plain: d.plain()}
 	if p.null == "" && d.Escape == '\\' {
-		p.null = `\N` // holds in every dialect with backslash escapes
+		p.null = `\N` // it means null in every dialect with backslash escapes
 	}
 	p.raw = p.null != "" || d.Doubt != "" || d.Typed
 	p.lineEnd = len(p.end) == 1 && p.end[0] == d.lineByte()
@@ -49,22 +49,22 @@ func NewParser(d Dialect) *Parser {
 	return p
 }
 
-// Reset starts a split. It does not change data.
+// Reset starts a new split. The parser does not change data.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.pos, p.passed = data, 0, passed{}
 	p.window.from, p.window.to = 0, 0
 }
 
-// Records returns the number of records delivered since Reset.
+// Records returns the number of records returned since Reset.
 func (p *Parser) Records() int { return int(p.passed.records) }
 
-// Lines returns the number of lines passed since Reset.
+// Lines returns the number of lines read since Reset.
 func (p *Parser) Lines() int { return int(p.passed.lines) }
 
 // Empty returns the number of empty lines skipped since Reset.
 func (p *Parser) Empty() int { return p.passed.empty }
 
-// End returns the end of the last record in the split.
+// End returns the offset of the end of the last record.
 func (p *Parser) End() uint32 { return p.rec.Span.End }
 
 // Next returns the next record, or false at the end of the split.
@@ -110,7 +110,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return nil, false
 }
 
-// line returns the text up to the next record end, even if that is escaped or quoted, and the bytes of both.
+// line returns the text before the next record end, even an escaped or quoted one, and the length including that end.
 func (p *Parser) line() (line []byte, next int) {
 	rest := p.data[p.pos:]
 	var n int
@@ -120,7 +120,7 @@ func (p *Parser) line() (line []byte, next int) {
 		n = bytes.Index(rest, p.end)
 	}
 	if n < 0 && !bytes.ContainsAny(p.end, "\r\n") && len(bytes.Trim(rest, "\r\n")) == 0 {
-		return nil, len(rest) // a line end that an editor added after the last record end
+		return nil, len(rest) // an editor added a line end after the last record end
 	}
 	if n < 0 {
 		return p.withoutCR(rest), len(rest)
@@ -138,7 +138,7 @@ func (p *Parser) pass(n int) {
 	p.countLines(start)
 }
 
-// passes reports whether a line is skipped because it is not a record.
+// passes reports whether the parser skips a line that is not a record.
 func (p *Parser) passes(line []byte) bool {
 	switch {
 	case line == nil:
@@ -163,20 +163,20 @@ func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []
 	if n == cap(fields) {
 		fields = append(fields, record.Datum{})
 	}
-	// The members that CSV does not use are always zero. Writing them all would cost more than finding the field.
+	// Members that CSV does not use are always zero. Setting them would cost more than finding the field.
 	fields = fields[:n+1]
 	d := &fields[n]
 	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text
 	return fields
 }
 
-// Masks of the low seven bits and the high bit of each byte of a word.
+// Masks of the low seven bits and of the high bit of each byte in a word.
 const (
 	lowBits  = 0x7f7f7f7f7f7f7f7f
 	highBits = 0x8080808080808080
 )
 
-// split cuts a line without quotes at its delimiters, eight bytes at a time, because most fields are short.
+// split splits a line without quotes at its delimiters. It reads eight bytes at once, because most fields are short.
 func (p *Parser) split(line []byte) {
 	delimiter := uint64(p.d.Delimiter[0]) * 0x0101010101010101
 	from := 0
@@ -191,13 +191,13 @@ func (p *Parser) split(line []byte) {
 			}
 		}
 		all |= word
-		// Sets the high bit of each byte that is a delimiter.
+		// Set the high bit of each byte that is a delimiter.
 		found := word ^ delimiter
 		found = ^((found & lowBits) + lowBits | found | lowBits)
 		for ; found != 0; found &= found - 1 {
 			at := i + bits.TrailingZeros64(found)/8
 			if at >= len(line) {
-				break // a zero delimiter in the padding
+				break // zero delimiters in the padding
 			}
 			p.field(line[from:at], false)
 			from = at + 1
@@ -210,7 +210,7 @@ func (p *Parser) split(line []byte) {
 	}
 }
 
-// settleAll calls settle for all fields, whose raw texts are significant.
+// settleAll calls settle for all fields of a record without quotes, whose raw texts are their texts.
 func (p *Parser) settleAll() {
 	for i := range p.rec.Fields {
 		f := &p.rec.Fields[i]
@@ -229,7 +229,7 @@ const neverCloses = "a quote opens and never closes"
 
 func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
 
-// reject keeps the first reason why the record cannot be read.
+// reject rejects the record. It keeps only the first reason.
 func (p *Parser) reject(code, message string, text []byte) {
 	if p.rec.Bad == nil {
 		p.rec.Bad = &table.Reason{Code: code, Message: message, Value: table.Show(text)}
@@ -243,7 +243,7 @@ func (p *Parser) countLines(start int) {
 	}
 }
 
-// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, even a bad one.
+// quoted reads the record at pos field by field. Even a bad record ends at the record end that Scan finds.
 func (p *Parser) quoted() {
 	p.scratch = p.scratch[:0]
 	start := p.pos
@@ -266,7 +266,7 @@ func (p *Parser) quoted() {
 	}
 }
 
-// quotedField reads a field from its opening quote to after its closing quote.
+// quotedField reads a field from its opening quote through its closing quote.
 func (p *Parser) quotedField() {
 	p.pos++
 	from, copied := len(p.scratch), false
@@ -295,7 +295,7 @@ func (p *Parser) quotedField() {
 	}
 }
 
-// plainField reads up to and including the delimiter or record end; more is true if the record continues.
+// plainField reads up to a delimiter or record end, inclusive. more reports whether the record continues.
 func (p *Parser) plainField() (text []byte, more bool) {
 	start, delimiter := p.pos, p.d.Delimiter[0]
 	for ; p.pos < len(p.data); p.pos++ {
@@ -311,7 +311,7 @@ func (p *Parser) plainField() (text []byte, more bool) {
 	return p.withoutCR(p.data[start:]), false
 }
 
-// withoutCR removes the CRs that are part of the record end.
+// withoutCR removes the CRs that belong to the record end.
 func (p *Parser) withoutCR(text []byte) []byte {
 	n := len(text)
 	for n > 0 && text[n-1] == '\r' && p.d.dropsCR() {
@@ -320,7 +320,7 @@ func (p *Parser) withoutCR(text []byte) []byte {
 	return text[:n]
 }
 
-// general reads the record at pos in any dialect.
+// general reads the record at pos byte by byte, in any dialect.
 func (p *Parser) general() {
 	g := general{d: &p.d, end: string(p.end), data: p.data, pos: p.pos}
 	f := fieldText{buf: p.scratch[:0]}

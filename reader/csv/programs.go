@@ -25,7 +25,7 @@ const (
 	sqliteQuote   = "sqlite-quote"
 )
 
-// programs lists the dialects of programs' dumps, the most used first.
+// programs holds the dialects of programs' dumps, most used first.
 var programs = []Dialect{
 	text(mysql, EscapesMySQL, Dialect{Doubt: "NULL"}),
 	text(postgres, EscapesPostgres, Dialect{EndMark: `\.`}),
@@ -46,14 +46,14 @@ var programs = []Dialect{
 	{Name: hivePlain, Delimiter: "\x01", Null: `\N`, EOL: '\n', Blank: true},
 }
 
-// text completes d, a dialect without quotes, with the properties that all such dialects share.
+// text adds to d the properties that all dialects without quotes have.
 func text(name string, e Escapes, d Dialect) Dialect {
 	d.Name, d.Escapes, d.Escape, d.EOL, d.Blank = name, e, '\\', '\n', true
 	d.Delimiter, d.Null = cmp.Or(d.Delimiter, "\t"), cmp.Or(d.Null, `\N`)
 	return d
 }
 
-// Programs lists the names that Named knows, the most used first.
+// Programs holds the names that Named knows, most used first.
 var Programs = func() (names []string) {
 	for _, d := range programs {
 		names = append(names, d.Name)
@@ -61,7 +61,7 @@ var Programs = func() (names []string) {
 	return names
 }()
 
-// Named returns a program's dialect of dumps, and whether it reads an unquoted empty field as "". Settle completes it.
+// Named returns the dialect of a program's dumps, to complete with Settle, and whether unquoted empty fields mean "".
 func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	i := slices.Index(Programs, name)
 	if i < 0 {
@@ -70,7 +70,7 @@ func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	return programs[i], programs[i].Quote == 0, true
 }
 
-// SetEscape replaces the program's default escape character; 0 means none. For Hive it implies ESCAPED BY.
+// SetEscape replaces the program's escape character; 0 means none. For Hive, any other implies ESCAPED BY.
 func (d *Dialect) SetEscape(escape byte) {
 	d.Escape = escape
 	switch {
@@ -84,7 +84,7 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle detects what a dialect leaves open, from a text's head. It returns the bytes before the header, and a note.
+// Settle completes a dialect by examining a text's head. It returns the size of what precedes the header, and a note.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:
@@ -100,7 +100,7 @@ func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, e
 	return 0, note, err
 }
 
-// settleMySQL distinguishes mysql --batch, which writes \t, \n, NULL and a header, from files that the server writes.
+// settleMySQL tells output of mysql --batch, which has \t, \n, NULL and a header, from files written by the server.
 func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 	server, batch := false, false
 	special := d.Delimiter[0]
@@ -136,8 +136,8 @@ func (d *Dialect) as(name, null, doubt string) Dialect {
 	return made
 }
 
-// settleCR detects whether a CR before a line end is data. MySQL does not escape a CR, so it belongs to the last column
-// unless the file was made on Windows or a tool changed its line ends.
+// settleCR detects whether a CR before a line end is data. MySQL does not escape CRs, so it belongs to the last column,
+// unless the file was written on Windows or a tool changed its line ends.
 func (d *Dialect) settleCR(head []byte, header bool) error {
 	lines, crs := 0, 0
 	for rest := head; ; lines++ {
@@ -154,14 +154,14 @@ func (d *Dialect) settleCR(head []byte, header bool) error {
 	case crs == 0 || crs < lines:
 		d.RecordEnd = "\n"
 		return nil
-	case header: // no column name ends with a CR
+	case header: // column names do not end with a CR
 		d.RecordEnd = "\r\n"
 		return nil
 	}
 	return errors.New(`every line ends with CR LF; the CR may belong to the last column, which is written as it is, or to the line end: give --record-end '\n' or '\r\n'`)
 }
 
-// settleHive detects whether the table has ESCAPED BY, from backslashes that only one kind of table would produce.
+// settleHive detects whether the table has ESCAPED BY, by backslashes that only one kind of table has.
 func (d *Dialect) settleHive(head []byte) (note string) {
 	if d.Escapes != EscapesUnknown {
 		return ""
@@ -193,7 +193,7 @@ func (d *Dialect) settleHive(head []byte) (note string) {
 	return ""
 }
 
-// settleExcel takes the delimiter from a first line sep=; or detects it: Excel uses the machine's list separator.
+// settleExcel detects the delimiter, unless a first line sep=; states it: Excel uses the machine's list separator.
 func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note string, err error) {
 	delimiter, n, ok := Separator(head)
 	if ok {
@@ -225,7 +225,7 @@ func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note stri
 	return 0, fmt.Sprintf("with the delimiter %q", d.Delimiter), nil
 }
 
-// Separator parses Excel's first line sep=;, which names the delimiter. n is the line's length.
+// Separator parses Excel's first line, such as sep=;, which states the delimiter. n is the length of the line.
 func Separator(head []byte) (delimiter string, n int, ok bool) {
 	end := bytes.IndexByte(head, '\n')
 	if end < 0 {

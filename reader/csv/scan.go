@@ -2,21 +2,21 @@ package csv
 
 import "bytes"
 
-// State is a possible state at the start of a chunk.
+// State is a state in which a chunk may begin.
 type State uint8
 
 const (
 	AtField   State = iota // at the start of a field or record
-	InField                // in a field, not in quotes
-	InQuotes               // in quotes
-	PastQuote              // after a quote in quotes: a second quote is text, anything else closes the field
+	InField                // in a field, outside quotes
+	InQuotes               // inside quotes
+	PastQuote              // after a quote inside quotes: a second quote is data, anything else ends the quoted part
 	Escaped                // after an escape character: the next byte is data
 	states
 )
 
-// Scan is the effect of a chunk for each state in which it may begin.
+// Scan is the result of scanning a chunk for each state in which it may begin.
 type Scan struct {
-	First [states]int // offset after the first record end, or -1
+	First [states]int // offset after the first record end, or -1 if there is none
 	End   [states]State
 }
 
@@ -44,7 +44,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[InField], s.End[InField] = plain.first, plain.end
 	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
 	if chunk[0] == d.Quote {
-		// A quote at the start of a field opens it, one after a quote is text: in both cases the chunk continues in quotes.
+		// After AtField the quote opens a field; after PastQuote it is data. In both cases the chunk goes on inside quotes.
 		plain = cursor{i: 1, quoted: true, first: -1}
 		plain.run(d, chunk)
 	}
@@ -53,7 +53,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	return s
 }
 
-// scanEscapes scans a chunk of a dialect with escapes but no quotes: the start states differ only in the first byte.
+// scanEscapes scans a chunk of a dialect with escapes but no quotes. The start states differ only for the first byte.
 func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	first, end := d.scanFrom(chunk, 0)
 	for i := range s.First {
@@ -63,9 +63,9 @@ func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	return s
 }
 
-// scanFrom scans a chunk in which the bytes before from are data.
+// scanFrom scans a chunk whose bytes before from are data.
 func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
-	escaped := func(at int) bool { // preceded by an odd number of escapes
+	escaped := func(at int) bool { // whether an odd number of escapes precedes at
 		run := 0
 		for at-run > from && chunk[at-run-1] == d.Escape {
 			run++
@@ -88,7 +88,7 @@ func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
 	return first, end
 }
 
-// scanBoth scans a chunk both from inside a field and from inside quotes, and only once from where the states agree.
+// scanBoth scans a chunk from inside a field and from inside quotes. Once the two states agree, it scans only once.
 func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 	plain, quoted = cursor{first: -1}, cursor{quoted: true, first: -1}
 	for !plain.done && !quoted.done {
@@ -114,7 +114,7 @@ func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 type cursor struct {
 	i      int // next byte
 	quoted bool
-	first  int // offset after the first record end; -1 until one is found
+	first  int // offset after the first record end; -1 if none was found yet
 	done   bool
 	end    State
 }
@@ -125,7 +125,7 @@ func (c *cursor) run(d *Dialect, chunk []byte) {
 	}
 }
 
-// meet adopts another cursor's results from the position where both have the same state.
+// meet adopts the results of another cursor, from the position where both have the same state.
 func (c *cursor) meet(other cursor) {
 	if c.first < 0 {
 		c.first = other.first
@@ -133,7 +133,7 @@ func (c *cursor) meet(other cursor) {
 	c.done, c.end = true, other.end
 }
 
-// step moves to the next quote that opens or closes a field, or to the end.
+// step moves to the next quote that opens or closes a field, or to the end of the chunk.
 func (c *cursor) step(d *Dialect, chunk []byte) {
 	if c.quoted {
 		i, end := d.closingQuote(chunk, c.i)
@@ -155,7 +155,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 			c.first = c.i + n + 1
 		}
 	}
-	// This cursor takes the chunk's first byte to follow the middle of a field.
+	// For this cursor, the first byte of the chunk is inside a field.
 	starts := q > 0 && (chunk[q-1] == d.Delimiter[0] || chunk[q-1] == d.eol())
 	if q == len(chunk) {
 		c.done, c.end = true, InField
@@ -167,7 +167,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 	c.i, c.quoted = q+1, starts // a quote elsewhere in a field is text
 }
 
-// closingQuote returns the offset after the quote that closes the field at i, or -1 if the chunk ends first.
+// closingQuote returns the offset after the quote that closes the field at i, or -1 if it is not in the chunk.
 func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	for {
 		n := bytes.IndexByte(chunk[i:], d.Quote)
@@ -187,11 +187,11 @@ func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 
 type Stitcher struct {
 	state   State
-	pending []byte // text after the last record end
+	pending []byte // text after the last complete record
 	begun   bool
 }
 
-// Add takes the next chunk and its scan, and then owns the chunk. It returns the records that are now complete, or nil.
+// Add takes ownership of the next chunk. It returns the records that the chunk completes, or nil.
 func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]
@@ -212,7 +212,7 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while a record is skipped. It returns how many bytes are the record's and whether it ends.
+// Pass skips a record in the next chunk. It returns the number of the record's bytes, and whether they include its end.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]
@@ -223,16 +223,16 @@ func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	return first, true
 }
 
-// Keep puts back the end of the text returned by Rest.
+// Keep puts back an unfinished record, from the end of Rest's text.
 func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
 
-// Quoted reports whether the chunks so far end inside quotes.
+// Quoted reports whether the text so far ends inside quotes.
 func (s *Stitcher) Quoted() bool { return s.state == InQuotes }
 
-// Pending returns the number of bytes whose record has not ended yet.
+// Pending returns the number of bytes of incomplete records.
 func (s *Stitcher) Pending() int { return len(s.pending) }
 
-// Rest returns the text of the unfinished record after the last chunk.
+// Rest returns the text of the incomplete record after the last chunk.
 func (s *Stitcher) Rest() []byte {
 	rest := s.pending
 	s.pending = nil

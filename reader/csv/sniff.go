@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DetectEOL returns the record end of a text: CR if all line ends outside quotes are lone CRs, otherwise LF.
+// DetectEOL returns CR if all line ends outside quotes are CRs without an LF, otherwise LF.
 func DetectEOL(head []byte, quote byte) byte {
 	quoted, lone := false, false
 	for i, c := range head {
@@ -28,7 +28,7 @@ func DetectEOL(head []byte, quote byte) byte {
 	return '\n'
 }
 
-// String describes the dialect for users.
+// String returns a description of the dialect for users.
 func (d Dialect) String() string {
 	quote := "no quotes"
 	if d.Quote != 0 {
@@ -53,28 +53,28 @@ func (d Dialect) String() string {
 	return text
 }
 
-// reading describes how well a dialect reads a sample.
+// reading describes how well a dialect fits a sample.
 type reading struct {
 	d       Dialect
 	fields  int            // number of fields in most records
-	records int            // records read, including misfits
-	misfits int            // bad records and those with another number of fields
-	first   bool           // whether the first record has several fields
-	texts   map[int]string // by offset: texts of the records that fit
-	// Evidence for the quote, from records that fit.
-	enclosed int  // fields that it opens and closes
-	needed   int  // such fields with a delimiter, a line end or a quote
-	stray    int  // unquoted fields that contain it
-	line     bool // it encloses all fields of the first of several records
-	column   bool // it encloses nearly all values of a column, except the header
-	all      bool // it encloses every non-empty field
+	records int            // number of records, including misfits
+	misfits int            // records that are bad or have another number of fields
+	first   bool           // whether the first record has more than one field
+	texts   map[int]string // by offset: texts of all other records
+	// Evidence for the quote, from records that are not misfits.
+	enclosed int  // fields in quotes
+	needed   int  // those that contain a delimiter, a line end or a quote
+	stray    int  // unquoted fields that contain the quote
+	line     bool // whether all fields of the first of several records are in quotes
+	column   bool // whether nearly all values of a column, but not its name, are in quotes
+	all      bool // whether every non-empty field is in quotes
 }
 
-// maxFault is the number of records that one fault can spoil: an extra line end makes two of one.
+// maxFault is the largest number of records that one fault can damage: an extra line end makes two records of one.
 const maxFault = 2
 
-// Sniff finds the dialect of a text from its beginning. It tries common delimiters, quotes and escapes and chooses the
-// reading in which nearly all records have the same number of fields. If a fault may have spoiled the better of two
+// Sniff detects the dialect of a text from its beginning. It tries common delimiters, quotes and escapes, and chooses
+// the reading in which nearly all records have the same number of fields. If a fault may have damaged the better of two
 // readings, the quotes decide; otherwise Sniff fails and names the readings. A header must contain the delimiter.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
@@ -112,7 +112,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 	if len(several) == 0 {
 		several, single = single, nil // all records have one field
 	}
-	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header, or few records
+	for _, r := range slices.Concat(doubtful, others, single) { // a fault in the header, or too few records
 		if r.misfits <= maxFault && slices.ContainsFunc(several,
 			func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
 			several = append(several, r)
@@ -131,7 +131,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 			len(best), strings.Join(names, " or "))
 	}
 	d := best[0].d
-	if usual := d; d.Quote == 0 { // later records may be quoted
+	if usual := d; d.Quote == 0 { // later records may have quotes
 		usual.Quote = '"'
 		if same := readWith(usual, sample); same.misfits == best[0].misfits && !same.contradicts(&best[0]) {
 			d = usual
@@ -140,15 +140,15 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 	return d, nil
 }
 
-// good reports whether the misfits can be explained by faults.
+// good reports whether faults can explain the misfits.
 func (r *reading) good(header bool) bool {
 	return r.fields >= 2 && (r.first || !header) && 2*r.misfits < r.records && r.misfits <= max(maxFault, r.records/5)
 }
 
-// likely reports whether the misfits are few enough for a small file.
+// likely reports whether the misfits are few for a small file.
 func (r *reading) likely() bool { return 2*r.misfits <= r.records || r.misfits <= maxFault }
 
-// edges reports whether the quote occurs both at the start and at the end of a field.
+// edges reports whether quotes occur both at the start of a field and at the end of one.
 func edges(sample []byte, delimiter string, quote byte) bool {
 	q, opens, closes := string([]byte{quote}), false, false
 	for _, end := range []string{delimiter, "\n", "\r"} {
@@ -158,7 +158,7 @@ func edges(sample []byte, delimiter string, quote byte) bool {
 	return closes && (opens || bytes.HasPrefix(sample, []byte(q)))
 }
 
-// contradicts reports whether two readings differ in more than one record that one of them rejects.
+// contradicts reports whether r and o differ in a record that fits both, or more than one record fits only one of them.
 func (r *reading) contradicts(o *reading) bool {
 	both := 0
 	for at, text := range r.texts {
@@ -171,7 +171,7 @@ func (r *reading) contradicts(o *reading) bool {
 	return len(r.texts)+len(o.texts) > 2*both+1
 }
 
-// choose returns the best reading, or several if they cannot be ranked.
+// choose returns the best reading, or several if none is clearly best.
 func choose(all []reading) []reading {
 	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
 	var plausible, best []reading
@@ -192,7 +192,7 @@ func choose(all []reading) []reading {
 	return best
 }
 
-// beats reports whether quotes and escapes favour a reading over another with equal counts.
+// beats reports whether the quotes and escapes make r clearly more plausible than o.
 func (r *reading) beats(o *reading) bool {
 	switch against := o.stray + o.misfits; {
 	case r.d.Delimiter != o.d.Delimiter:
@@ -200,12 +200,12 @@ func (r *reading) beats(o *reading) bool {
 	case r.d.Quote == o.d.Quote:
 		return r.d.Escape != 0 && o.misfits >= r.misfits+maxFault
 	case o.d.Quote != 0 && against > maxFault && against >= 3*o.enclosed:
-		return true // the other reading has apostrophes in text
+		return true // quotes are apostrophes in the other reading
 	}
 	return r.d.Quote != 0 && r.certain() && r.enclosed >= 10*o.enclosed
 }
 
-// certain reports whether the quoted parts are unlikely to be text.
+// certain reports whether the quotes are unlikely to be part of the text.
 func (r *reading) certain() bool {
 	against := r.stray + r.misfits
 	switch {
@@ -227,7 +227,7 @@ func readWith(d Dialect, sample []byte) reading {
 		if rec.Bad == nil {
 			counts[len(rec.Fields)]++
 		}
-		if rec.Bad == nil || rec.Bad.Message != neverCloses || p.pos < len(sample) { // it may be cut in quotes
+		if rec.Bad == nil || rec.Bad.Message != neverCloses || p.pos < len(sample) { // the sample may end inside quotes
 			r.records++
 		}
 	}
