@@ -306,7 +306,7 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns advice if text does not fit its encoding, else "". It never changes records that decode.
+// looksLike returns advice if text seems to be in another encoding, otherwise "". It never affects decodable records.
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -317,7 +317,7 @@ func (s *File) looksLike(text []byte) string {
 	return ""
 }
 
-// EncodingHint returns advice to append to an error about an undecodable value: the likely encoding of source or value.
+// EncodingHint returns advice to append to an error about an undecodable value: its likely encoding, or the source's.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
 		return "" // always UTF-8
@@ -328,12 +328,12 @@ func (s *File) EncodingHint(value []byte) string {
 	return s.looksLike(value)
 }
 
-// compatible reports whether a byte order mark only narrows the given encoding.
+// compatible reports whether the byte order mark's encoding is the given one or a special case of it.
 func compatible(given, mark charset.Encoding) bool {
 	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-// cutPlan decides whether raw text can be cut (and, with fields, decoded field by field) or must be transcoded first.
+// cutPlan decides whether to cut the raw text and, if fields is set, decode its fields, or to transcode it first.
 func (s *File) cutPlan(fields bool) {
 	if s.Encoding.IsUTF8() {
 		return
@@ -350,7 +350,7 @@ func (s *File) cutPlan(fields bool) {
 	s.text.transcode = !s.text.decode
 }
 
-// utf8Head returns the beginning of the text in UTF-8, after the byte order mark.
+// utf8Head returns the beginning of the text in UTF-8, without the byte order mark.
 func (s *File) utf8Head() []byte {
 	head := s.text.head[min(s.text.bom, len(s.text.head)):]
 	if s.Encoding.IsUTF8() {
@@ -360,7 +360,7 @@ func (s *File) utf8Head() []byte {
 	return text
 }
 
-// Decode returns the decoder of fields that are delivered in the source's own encoding, or nil.
+// Decode returns the decoder of fields that are delivered in the source's encoding; nil if they are UTF-8.
 func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	if !s.text.decode {
 		return nil
@@ -368,7 +368,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// addColumns adds other inputs' columns to a source of JSON lines, whose objects may lack them.
+// addColumns adds columns of other inputs to a source of JSON lines, whose objects may lack them.
 func (s *File) addColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
@@ -411,7 +411,7 @@ func (s *File) found() []source.Found {
 	return append(all, s.form.found...)
 }
 
-// folder returns the path of partition folders that give columns; rejected records are kept in the same folders.
+// folder returns the path of the folders whose names give columns. Rejected records are kept in such folders, too.
 func (s *File) folder() string {
 	var parts []string
 	for _, c := range s.fixed {
@@ -424,12 +424,12 @@ func (s *File) folder() string {
 	return strings.Join(parts, "/")
 }
 
-// SetSplitBytes sets the size of splits that are not read yet.
+// SetSplitBytes sets the size of splits that have not been read yet.
 func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
-// rejectsEncoding returns the encoding of rejected records; empty for UTF-8.
+// rejectsEncoding returns the encoding of rejected records, or "" for UTF-8.
 func (s *File) rejectsEncoding() string {
 	switch {
 	case s.text.transcode:
@@ -443,7 +443,7 @@ func (s *File) rejectsEncoding() string {
 	return ""
 }
 
-// Rows returns the number of records if the source states it, as Parquet and Arrow files do.
+// Rows returns the number of records, if the source states it, as Parquet and Arrow files do.
 func (s *File) Rows() (int64, bool) {
 	if s.file == nil {
 		return 0, false
@@ -474,7 +474,7 @@ func (s *File) Close() error {
 	return err
 }
 
-// Suspend releases an idle source's resources. Next reopens a seekable source at its first record; a stream stays open.
+// Suspend releases an idle source's resources. Next then reopens a seekable source from its start. Streams remain open.
 func (s *File) Suspend() error {
 	if !s.item.Seekable() {
 		return nil
@@ -486,7 +486,7 @@ func (s *File) Suspend() error {
 // Stream reports whether the source can be read only once.
 func (s *File) Stream() bool { return !s.item.Seekable() }
 
-// lazy opens its input at the first read, because opening a pipe waits for a writer.
+// lazy opens its input at the first read, because opening a named pipe waits for a writer.
 type lazy struct {
 	open func() (io.ReadCloser, error)
 	r    io.ReadCloser
@@ -503,5 +503,5 @@ func (l *lazy) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
-// Close does nothing here. An abandoned read may still be opening the input; the end of the process closes it.
+// Close does nothing, because an abandoned read may still be opening the input. The process closes it when it exits.
 func (l *lazy) Close() error { return nil }

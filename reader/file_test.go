@@ -27,7 +27,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// itemOf writes a file and returns its item.
+// itemOf writes a file and returns it as an item.
 func itemOf(t *testing.T, name string, content []byte) input.Item {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -35,7 +35,7 @@ func itemOf(t *testing.T, name string, content []byte) input.Item {
 	return found(t, path)
 }
 
-// fileOf writes a file and returns a function that finds it anew.
+// fileOf writes a file and returns a function that returns it as an item.
 func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 	item := itemOf(t, name, content)
 	return func() input.Item { return item }
@@ -46,7 +46,7 @@ func found(t *testing.T, path string) input.Item {
 	return conformance.Try(input.Expand(t.Context(), []string{path}, input.Options{})).Must(t).Items[0]
 }
 
-// opened opens an item and closes it when the test ends.
+// opened opens an item. The source is closed when the test ends.
 func opened(t *testing.T, item input.Item, o Options) *File {
 	t.Helper()
 	s := conformance.Try(Open(t.Context(), item, o)).Must(t)
@@ -60,7 +60,7 @@ func streamOf(t *testing.T, content []byte) input.Item {
 	return conformance.Try(input.Expand(t.Context(), []string{input.Stdin}, in)).Must(t).Items[0]
 }
 
-// valuesOf reads all records as values in the order of the source's columns; an unreadable record is its code.
+// valuesOf returns all records as values, in the order of the source's columns. A rejected record is its code.
 func valuesOf(t *testing.T, item input.Item, o Options) (columns []string, rows [][]string) {
 	t.Helper()
 	columns, rows, err := tryValues(item, o)
@@ -74,7 +74,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		return nil, nil, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // sample first, as a load does
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does
 		return nil, nil, err
 	}
 	if err := s.Suspend(); err != nil {
@@ -103,7 +103,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 	return s.Columns, rows, nil
 }
 
-// bgzf packs a text as blocks that can be inflated independently.
+// bgzf compresses a text into blocks that can be inflated independently.
 func bgzf(text []byte, block int) []byte {
 	var out bytes.Buffer
 	for from := 0; ; from += block {
@@ -134,7 +134,7 @@ func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	return out
 }
 
-// inOrder has a comment character, so a file is cut in order.
+// inOrder is a dialect with a comment character, which makes files be cut in order.
 var inOrder = tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}
 
 func TestRecordsDoNotDependOnWrapping(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRecordsDoNotDependOnWrapping(t *testing.T) {
 	}{
 		"small splits":       {itemOf(t, "in.csv", text), Options{SplitBytes: 777}},
 		"a stream":           {streamOf(t, text), Options{SplitBytes: 10_000}},
-		"gzip":               {itemOf(t, "in.csv", gzipped(text)), Options{}}, // the name does not show the compression
+		"gzip":               {itemOf(t, "in.csv", gzipped(text)), Options{}}, // the name does not reveal the compression
 		"gzip in a stream":   {streamOf(t, gzipped(text)), Options{SplitBytes: 5000}},
 		"BGZF":               {itemOf(t, "in.gz", bgzf(text, 40_000)), Options{}},
 		"zstd":               {itemOf(t, "in.zst", zstdFrames(t, text, len(text))), Options{}},
@@ -248,7 +248,7 @@ func TestImplausibleInputsAreRefused(t *testing.T) {
 	}
 }
 
-func TestDamagedFileGivesRecordsBeforeDamage(t *testing.T) {
+func TestDamagedFileStillGivesEarlierRecords(t *testing.T) {
 	var b bytes.Buffer
 	for i := range 100_000 {
 		fmt.Fprintf(&b, "%d,some text\n", i)
@@ -261,7 +261,7 @@ func TestDamagedFileGivesRecordsBeforeDamage(t *testing.T) {
 		got := readAll(itemOf(t, "in.gz", data), Options{NoHeader: true})
 		conformance.True(t, got.err != nil && got.rows >= 1000 && got.bad == 0, "%s: %+v", name, got)
 	}
-	// A block with a wrong checksum gives no rows; here, its rows would have other digits.
+	// A block with a wrong checksum must give no rows; here, they would have other digits.
 	damaged := bgzf(b.Bytes(), 30_000)
 	for i := range 5 {
 		damaged[len(damaged)/2+i] ^= 0x15
@@ -279,7 +279,7 @@ func TestDamagedFileGivesRecordsBeforeDamage(t *testing.T) {
 }
 
 func TestEndlessEmptyLinesAreRefused(t *testing.T) {
-	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // one gzip member, compressed once
+	empty := gzipped([]byte(strings.Repeat("\r\n", maxBlank/4))) // one gzip member, because compressing it is slow
 	text := slices.Concat(gzipped([]byte("a,b\n1,2\n")), empty, empty, empty)
 	got := readAll(itemOf(t, "in.csv.gz", text), Options{Format: CSV})
 	conformance.True(t, got.rows == 1 && got.err != nil && strings.Contains(got.err.Error(), "of empty lines"), "%v", got)
@@ -287,7 +287,7 @@ func TestEndlessEmptyLinesAreRefused(t *testing.T) {
 		data    string
 		o       tcsv.Dialect
 		long    *longRecord
-		counted int64 // after the data, starting one byte below the limit; -1 is a refusal
+		counted int64 // counts from the end of the data, one byte below the limit; -1 if refused
 	}{
 		"the last byte":       {"\n", tcsv.Dialect{}, nil, maxBlank},
 		"one more":            {"\r\n", tcsv.Dialect{}, nil, -1},
@@ -328,8 +328,8 @@ func TestAcidTestFilesGiveStatedValues(t *testing.T) {
 	}
 }
 
-// correct adapts the stated values to the stored files: one lost its CRs on the way into its repository, and another
-// lacks a telephone number that is stated.
+// correct adapts the stated values to the stored files. One lost its CRs on the way into its repository; another lacks
+// a telephone number.
 func correct(name string, want []map[string]string) {
 	for _, row := range want {
 		switch name {
@@ -394,13 +394,13 @@ func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
-// benchmarkText returns lines like those of student cards.
+// benchmarkText returns lines of student-card payments.
 func benchmarkText(lines int) []byte {
 	return []byte("CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n" +
 		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))
 }
 
-// BenchmarkCSV compares parsing, alone and with conversion to typed values, with encoding/csv.
+// BenchmarkCSV measures parsing, with and without conversion to typed values, and encoding/csv for comparison.
 func BenchmarkCSV(b *testing.B) {
 	const lines = 50_000
 	data := benchmarkText(lines)
@@ -482,7 +482,7 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
-// TestSmallFileTakesLittleMemory reads files as a load of thousands does and measures the memory of each.
+// TestSmallFileTakesLittleMemory reads files as a load of thousands would, and measures the memory that each takes.
 func TestSmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")
 	item := itemOf(t, "small.csv", text)

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// ErrEmpty is wrapped by errors about a source without records and columns.
+// ErrEmpty is wrapped by errors about a source with neither records nor columns.
 var ErrEmpty = errors.New("the file is empty")
 
-// Skips returns the warning for an empty file found in a folder; such files, as Spark and Hive write, are skipped.
+// Skips returns a warning if err means that an empty file from a folder is skipped. Spark and Hive write such files.
 func Skips(item input.Item, err error) (warning string, ok bool) {
 	if !item.Found || !errors.Is(err, ErrEmpty) {
 		return "", false
@@ -24,21 +24,21 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 	return item.Name + " is empty and is skipped", true
 }
 
-// Format is a kind of input. Everything specific to a format is in its value: no other code asks which format it is.
+// Format is an input format. Everything specific to a format is in its value; no other code depends on which it is.
 type Format interface {
 	fmt.Stringer // the name for --format
-	// Is reports whether an input's name and beginning prove that it has the format. The beginning is decompressed, and
-	// UTF-8 if it is text. A format that only --format selects returns false.
+	// Is reports whether an input's name and beginning prove that it has the format. head is decompressed and, if it is
+	// text, UTF-8. A format that only --format selects returns false.
 	Is(name string, head []byte) bool
-	// open examines an input: it names the columns and sets how records are cut, parsed, described and kept.
+	// open examines an input. It names the columns and sets how records are cut, parsed, described and kept.
 	open(s *File) error
 }
 
-// Formats lists all formats. The last match wins; CSV matches everything.
+// Formats holds all formats. The last one that matches wins; CSV matches everything.
 var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell,
 	DynamoDBExport}
 
-// ParseFormat parses a format's name. It returns nil for auto, which detects the format by content and name.
+// ParseFormat returns the format with a name. For auto it returns nil: the format is detected by content and name.
 func ParseFormat(name string) (Format, error) {
 	if strings.EqualFold(name, auto) {
 		return nil, nil
@@ -62,7 +62,7 @@ func FormatNames() []string {
 	return names
 }
 
-// rowFormat returns the row format of an input that begins with head, or nil if it is text.
+// rowFormat returns the row format of an input that begins with head, or nil if it has another kind of format.
 func (s *File) rowFormat(head []byte) *RowFormat {
 	if s.o.Format != nil {
 		given, _ := s.o.Format.(*RowFormat)
@@ -89,7 +89,7 @@ func (s *File) textFormat() Format {
 	return CSV
 }
 
-// Extension returns an input's extension in lower case, ignoring compression and query: ".csv" for
+// Extension returns an input's extension in lower case, without compression and query: ".csv" for
 // "http://host/a/Orders.CSV.gz?version=2".
 func Extension(name string) string {
 	if _, rest, address := strings.Cut(name, "://"); address {
@@ -99,8 +99,8 @@ func Extension(name string) string {
 	return path.Ext(input.Unpacked(strings.ToLower(path.Base(filepath.ToSlash(name)))))
 }
 
-// nameColumns sets the names. An unnamed column is named by its position and a repeated name gets a number, so that no
-// column hides another; both are reported. Columns of partition folders come last.
+// nameColumns sets the column names. An empty name is replaced by the column's position, and a repeated name gets a
+// number, so that no column hides another; Renamed reports both. Columns from folder names come last.
 func (s *File) nameColumns(given []string) {
 	taken, used := make(map[string]bool, len(given)), make(map[string]bool, len(given))
 	for _, name := range given {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Formats of changes: each record describes a change of a row.
+// Formats of change records. Each record describes a change of a row.
 var (
 	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "Debezium changes"}
 	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "canal changes"}
@@ -23,12 +23,12 @@ var (
 	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
 )
 
-// Changes has the options for reading changes.
+// Changes holds the options for reading changes.
 type Changes struct {
-	Column  string                   // names the column with a record's operation; "" for formats of changes
-	Values  map[string]table.Mode    // meanings of that column's values
-	Typed   func(column string) bool // reports whether the user gave the column's type
-	Without func(column string) bool // reports whether the column is not loaded
+	Column  string                   // names the column with each record's operation; "" for change formats
+	Values  map[string]table.Mode    // operations by that column's values
+	Typed   func(column string) bool // reports whether the user gave a column's type
+	Without func(column string) bool // reports whether a column is not loaded
 	Whole   jsonl.TableOnce          // name of the loaded table
 }
 
@@ -40,10 +40,10 @@ type changeFormat struct {
 
 func (f *changeFormat) String() string { return f.name }
 
-// Is matches nothing: a load of changes looks for these formats itself.
+// Is always returns false: loads of changes detect these formats themselves.
 func (*changeFormat) Is(string, []byte) bool { return false }
 
-// changesOf returns the format of the changes at the start of a text, or nil and why the first one cannot be read.
+// changesOf returns the format of the changes at the start of a text. If there is none, why says what is wrong.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
 	head := s.utf8Head()
 	form, name, why := s.guessChanges(head, jsonl.Guess(head, s.wholeHead(headBytes)))
@@ -63,16 +63,16 @@ func (s *File) guessChanges(text []byte, layout jsonl.Layout) (form jsonl.Change
 	return jsonl.GuessChanges(text, layout, given)
 }
 
-// holdsChange reports whether one of the lines is a change.
+// holdsChange reports whether any of the lines is a change.
 func (s *File) holdsChange(lines []byte) bool {
 	form, _, _ := s.guessChanges(lines, jsonl.Lines)
 	return form != jsonl.NoChanges
 }
 
-// liveWait is how long a pipe is read after its first change, so that most of a piped file's head is examined.
+// liveWait is the time for reading a pipe after its first change: most of a piped file's head then gets examined.
 const liveWait = 200 * time.Millisecond
 
-// fill reads a stream's head and returns how many bytes may be examined. Live changes do not wait for more input.
+// fill reads a stream's head and returns how many of its bytes may be examined. It does not wait for more live changes.
 func (s *File) fill(head []byte) (n, looked int, err error) {
 	pipe, stoppable := s.text.headStream.(interface{ Soon(<-chan time.Time) bool })
 	if !stoppable || s.o.Changes == nil || s.o.Changes.Column != "" {
@@ -80,7 +80,7 @@ func (s *File) fill(head []byte) (n, looked int, err error) {
 		return n, n, err
 	}
 	var late <-chan time.Time
-	lines := 0 // bytes of complete lines
+	lines := 0 // length of the complete lines
 	for n < len(head) && err == nil {
 		if !pipe.Soon(late) {
 			s.text.live = true
@@ -128,7 +128,7 @@ func (f *changeFormat) open(s *File) error {
 	switch named := s.o.Named.Table; {
 	case named != "" && f.form == jsonl.DynamoDBChanges:
 		return fmt.Errorf("read %s: --source-table %s: a DynamoDB export has only one table; leave it out", s.Name, named)
-	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // also when a load is resumed
+	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // true also when a load is resumed
 		c.Whole.Is(of)
 	}
 	s.text.named = true
@@ -152,7 +152,7 @@ func (f *changeFormat) open(s *File) error {
 	return nil
 }
 
-// checkChanges refuses an input for --mode changes whose records state no operation.
+// checkChanges refuses an input for --mode changes whose records do not state an operation.
 func (s *File) checkChanges() error {
 	c := s.o.Changes
 	if c == nil {
@@ -173,7 +173,7 @@ func (s *File) checkChanges() error {
 	return nil
 }
 
-// noChanges returns the error that none of the first records is a change, with the reason if it is known.
+// noChanges returns the error that none of the first records is a change. why is the reason, or "" if unknown.
 func (s *File) noChanges(why string) error {
 	if why != "" {
 		return fmt.Errorf("read %s: --mode changes: its first change cannot be read: %s", s.Name, why)
@@ -183,7 +183,7 @@ func (s *File) noChanges(why string) error {
 
 type changeParser struct{ jsonParser }
 
-// maxMillis is the last millisecond that RFC 3339 can express.
+// maxMillis is the last millisecond that RFC 3339 can represent.
 const maxMillis = 253_402_300_799_999
 
 func (p *changeParser) Followed() source.Followed {
@@ -209,13 +209,13 @@ func (p *changeParser) Followed() source.Followed {
 const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB " +
 	"writes it, or name the column that says what each record does with --op-column"
 
-// opColumn tells a parser where to find a record's operation.
+// opColumn tells a parser which field holds a record's operation.
 type opColumn struct {
-	field int // -1 if there is none
+	field int // -1 if there is no such field
 	of    *Changes
 }
 
-// opOf sets a record's operation or rejects the record.
+// opOf sets a record's operation, or rejects the record.
 func (o *opColumn) opOf(rec *record.Record) {
 	if rec.Bad != nil || o.field >= len(rec.Fields) {
 		return

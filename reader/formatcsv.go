@@ -11,20 +11,20 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// CSV is delimited text.
+// CSV is the format of delimited text.
 var CSV Format = &csvFormat{}
 
 type csvFormat struct{}
 
 type csvText struct {
 	*File
-	preamble int    // bytes before the header, in a line that names the delimiter
-	seams    []seam // headers, which recur where files were joined
+	preamble int    // length of the line before the header that states the delimiter
+	seams    []seam // headers, which are repeated where files were joined
 }
 
 func (*csvFormat) String() string { return "csv" }
 
-// Is matches everything; all other formats are tried first.
+// Is always returns true, because all other formats are tried first.
 func (*csvFormat) Is(string, []byte) bool { return true }
 
 func (*csvFormat) open(f *File) error {
@@ -43,7 +43,7 @@ func (*csvFormat) open(f *File) error {
 		return err
 	}
 	d := &s.Dialect
-	// With one column, an empty line is a record without a value. Dialects of programs set this themselves.
+	// With one column, an empty line is a record without a value. A program's dialect sets Blank itself.
 	d.Blank = d.Blank || d.Name == "" && len(s.Columns)-len(s.fixed) == 1
 	r := &s.form.rejects
 	r.Kind, r.Flags, r.End, r.Ended = ".csv", d.Flags(), d.End(), d.Ended
@@ -60,7 +60,7 @@ func (*csvFormat) open(f *File) error {
 	return nil
 }
 
-// surplusFields limits a CSV record's fields beyond its columns, to save memory; further fields are dropped.
+// surplusFields is the number of fields beyond its columns that a CSV record keeps. More would take too much memory.
 const surplusFields = 64 << 10
 
 type csvParser struct {
@@ -130,7 +130,7 @@ func (s *csvText) findDialect(head []byte) error {
 	return nil
 }
 
-// delimiterOf returns the delimiter that an input's name implies.
+// delimiterOf returns the delimiter that a file name implies.
 func delimiterOf(name string) string {
 	if ext := Extension(name); ext == ".tsv" || ext == ".tab" {
 		return "\t"
@@ -154,7 +154,7 @@ func skipLines(text []byte, n int) []byte {
 	return text
 }
 
-// readHeader reads the names from the header, which must be in the head, and finds the start of the data.
+// readHeader reads the column names from the header, which must be in the head, and finds the start of the data.
 func (s *csvText) readHeader() error {
 	text := s.text.head[min(s.text.bom, len(s.text.head)):]
 	at := int64(s.text.bom)
@@ -210,7 +210,7 @@ func (s *csvText) readHeader() error {
 	if err != nil {
 		return err
 	}
-	p.MaxFields = len(names) + 1 // limits the memory that a record of a million delimiters takes
+	p.MaxFields = len(names) + 1 // limits the memory for a record of a million delimiters
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
 	s.addSeam(first)
@@ -235,7 +235,7 @@ func (s *csvText) readHeader() error {
 	return nil
 }
 
-// typesRow reports whether the record after the header names types rather than being data.
+// typesRow reports whether the record after the header contains types rather than data.
 func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	if s.Dialect.Types == csv.NoTypes {
 		return false, nil
@@ -263,7 +263,7 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	return true, nil
 }
 
-// hintAtDelimiter notes that the only column looks like several columns.
+// hintAtDelimiter sets a hint if the only column looks like several.
 func (s *csvText) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
 		s.Hint = fmt.Sprintf("the record end %q of --record-end does not occur in the beginning of %s", end, s.Name)
@@ -282,7 +282,7 @@ func (s *csvText) hintAtDelimiter(names []string) {
 	}
 }
 
-// hintAtComment notes that a header beginning with # is probably a comment: later lines have more fields or a #.
+// hintAtComment sets a hint if a header that begins with # is probably a comment, judging by the next line.
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)
@@ -312,7 +312,7 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 	return names, nil
 }
 
-// refuseLoneCR returns an error if the first record has a lone CR outside quotes: lines probably end with CR.
+// refuseLoneCR returns an error if the first record has a CR outside quotes: lines then probably end with CR.
 func (s *csvText) refuseLoneCR(first *record.Record) error {
 	for _, f := range first.Fields {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
@@ -325,7 +325,7 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 	return nil
 }
 
-// numberColumns counts the columns of a text without a header. If the first record is bad, a later one is counted.
+// numberColumns numbers the columns of a text without a header. It counts them in the first readable record.
 func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {

@@ -14,34 +14,34 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// The JSON formats.
+// The JSON formats, except those of changes.
 var (
 	JSONLines Format = &jsonFormat{name: "jsonl"}
-	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // the form that exports have
+	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // exports use this form
 		`want {"Item":{"id":{"S":"x"}}} or {"id":{"S":"x"}}, as a full export or jq -c '.Items[]' after aws dynamodb scan writes them`}
 	MongoDB Format = &jsonFormat{"mongodb", jsonl.MongoDB, "a document in MongoDB Extended JSON",
 		"want lines or an array of mongoexport, or of bsondump"}
 )
 
-// jsonFormat is a JSON format, perhaps with type tags.
+// jsonFormat is a JSON format. Values may have type tags.
 type jsonFormat struct {
 	name string
 	tags jsonl.Tags
-	one  string // what a record with tags is called
+	one  string // name of a record with type tags, for messages
 	want string
 }
 
 type jsonText struct {
 	*File
 	as     *jsonFormat
-	member map[string]string // members of columns whose names differ
-	keys   []string          // names for the key values that the vendor's own export leaves unnamed
-	inItem bool              // DynamoDB: items are wrapped in {"Item":…}
+	member map[string]string // by column: name of its member, if different
+	keys   []string          // names for key values that Tablestore's own exports leave unnamed
+	inItem bool              // whether DynamoDB items are inside {"Item":…}
 }
 
 func (f *jsonFormat) String() string { return f.name }
 
-// Is recognises JSON by its name, then by the first character; a file named like CSV must be JSON beyond doubt. The
+// Is recognises JSON by file name, then by the first character; a file named like CSV must be JSON beyond doubt. The
 // first records show whether values have type tags.
 func (f *jsonFormat) Is(name string, head []byte) bool {
 	table := false
@@ -64,7 +64,7 @@ func (f *jsonFormat) Is(name string, head []byte) bool {
 
 func (f *jsonFormat) open(file *File) error {
 	s := &jsonText{File: file, as: f}
-	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // cut into lines like CSV without quotes
+	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // cut into lines, like CSV without quotes
 	s.cutPlan(false)
 	if err := s.discover(s.utf8Head()); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (f *jsonFormat) open(file *File) error {
 	return nil
 }
 
-// oneLine puts a record on one line: a line end in JSON is only white space.
+// oneLine joins the lines of a record: a line end between JSON tokens is only white space.
 func oneLine(record []byte) []byte {
 	if bytes.IndexByte(record, '\n') < 0 && bytes.IndexByte(record, '\r') < 0 {
 		return record
@@ -127,7 +127,7 @@ func (p *jsonParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.jsonl.Records(), p.jsonl.Lines(), nil
 }
 
-// discover finds the columns of JSON lines in the head.
+// discover finds the columns of JSON lines in the head of the text.
 func (s *jsonText) discover(head []byte) error {
 	s.text.offset = int64(s.text.bom)
 	if s.text.transcode {
@@ -139,7 +139,7 @@ func (s *jsonText) discover(head []byte) error {
 	}
 	if object, only := jsonl.First(head, s.Layout); object != nil && s.o.Format != JSONLines {
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(object, &members) // a stricter parser has accepted it
+		_ = json.Unmarshal(object, &members) // cannot fail: a stricter parser has accepted it
 		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
 		case c != nil && c.Column != "" && of != nil:
@@ -181,7 +181,7 @@ func (s *jsonText) discover(head []byte) error {
 	names := found.Names()
 	for _, known := range s.o.Named.Known {
 		if wide {
-			break // all records have PK; a load asks for the cells it needs
+			break // all records have PK; a load names the cells it needs
 		}
 		if !slices.Contains(names, known) {
 			names = append(names, known)
@@ -197,7 +197,7 @@ func (s *jsonText) discover(head []byte) error {
 	return nil
 }
 
-// jsonHead finds the layout and returns the complete records of the head, reading on until one is an object.
+// jsonHead detects the layout and returns the complete records of the head. It reads more until one is an object.
 func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
 		whole := s.wholeHead(size)
@@ -226,7 +226,7 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 	}
 }
 
-// findTags detects whether values have type tags.
+// findTags detects whether the values have type tags.
 func (s *jsonText) findTags(head []byte) {
 	if s.o.Format == nil {
 		tags := jsonl.GuessTags(head, s.Layout)
@@ -243,12 +243,12 @@ func (s *jsonText) findTags(head []byte) {
 	s.inItem = s.as.tags == jsonl.DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
 
-// mayHaveTags reports whether only a sample showed that the JSON has no type tags.
+// mayHaveTags reports whether no type tags were found, but only a sample was examined.
 func (s *File) mayHaveTags() bool {
 	return s.Format == JSONLines && s.o.Format == nil && !s.form.wide
 }
 
-// ShareTags makes a load read all its JSON with type tags if the sample of one file has them.
+// ShareTags reopens JSON files without type tags as files with tags if the sample of another file has tags.
 func ShareTags(files []*File) error {
 	at := slices.IndexFunc(files, func(s *File) bool {
 		f, ok := s.Format.(*jsonFormat)
@@ -275,7 +275,7 @@ func ShareTags(files []*File) error {
 	return nil
 }
 
-// wholeRecords returns the length of the complete records at the beginning of head.
+// wholeRecords returns the length of the complete records at the start of head.
 func wholeRecords(head []byte, l jsonl.Layout) int {
 	if l == jsonl.Lines {
 		return bytes.LastIndexByte(head, '\n') + 1

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Parquet is read with random access.
+// Parquet is the format of Parquet files, which are read with random access.
 var Parquet Format = &RowFormat{
 	Name:   "parquet",
 	Begins: func(head []byte) bool { return bytes.HasPrefix(head, []byte("PAR1")) },
@@ -33,7 +33,7 @@ var Parquet Format = &RowFormat{
 	},
 }
 
-// Arrow is files, read with random access, and streams.
+// Arrow is the format of Arrow files, which are read with random access, and Arrow streams.
 var Arrow Format = &RowFormat{
 	Name:   "arrow",
 	Begins: isArrow,
@@ -52,14 +52,14 @@ var Arrow Format = &RowFormat{
 	},
 }
 
-// largePage is the size from which a Parquet page is too large to read again for a few hundred of its rows.
+// largePage is the size of a Parquet page that is too large to read again for a few hundred rows.
 const largePage = 8 << 20
 
 func arrowOptions(in RowInput) arrow.Options {
 	return arrow.Options{Flatten: in.Flatten, MaxMetadata: in.Memory / 8, MaxDictionary: in.Memory / 4, MaxBody: in.Memory}
 }
 
-// addDurations adds the units of durations from the file's Arrow schema: Parquet has no type for them.
+// addDurations adds the units of durations from the Arrow schema in the file: Parquet has no type for durations.
 func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	schema, err := base64.StdEncoding.DecodeString(f.ArrowSchema())
 	if err != nil || len(schema) == 0 {
@@ -67,7 +67,7 @@ func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	}
 	from, err := arrow.NewStream(bytes.NewReader(schema), in.Name, arrowOptions(in))
 	if err != nil {
-		return // a version that is not known; the file's own types apply
+		return // an unknown version; the file's own types apply
 	}
 	for i, of := range from.Measures() {
 		k := slices.Index(f.Columns(), from.Columns()[i])
@@ -79,7 +79,7 @@ func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	}
 }
 
-// isArrow reports whether a text is certainly an Arrow file or stream.
+// isArrow reports whether head is certainly the beginning of an Arrow file or stream.
 func isArrow(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(arrow.Magic+"\x00\x00")) || isArrowStream(head)
 }

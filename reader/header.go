@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/csv"
 )
 
-// Kinds of text in CSV.
+// Kinds of CSV fields.
 const (
 	likeNothing = iota // empty
 	likeText
@@ -40,10 +40,10 @@ func likeness(text []byte) int {
 	return likeText
 }
 
-// lookedAt is the number of records after the header that are examined.
+// lookedAt is the number of records after the header to examine.
 const lookedAt = 1000
 
-// lookAtRecords checks the header and the dialect against the first records.
+// lookAtRecords checks the header and the dialect by means of the first records.
 func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
 	doubtful := slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
@@ -79,14 +79,14 @@ func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	}
 }
 
-// blankQuote reports whether a field has blanks before its quote. In a ragged record a delimiter may have split it.
+// blankQuote reports whether blanks precede a field's quote. whole means that no delimiter can have split the field.
 func (s *csvText) blankQuote(text []byte, whole bool) bool {
 	bare, q := bytes.Trim(text, " \t"), s.Dialect.Quote
 	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
-// doubtHeader notes that the first record may be data: a name looks like a value of its column. It must be data if a
-// name is also implausible and all non-text columns have names that look like their values.
+// doubtHeader adds a note if the first record may be data, because a name looks like a value of its column. It must be
+// data if a name is also implausible and the names of all non-text columns look like their values.
 func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	years, rising := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true
@@ -114,7 +114,7 @@ func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s; then give --no-header", s.Name, text))
 }
 
-// namedByNumbers reports whether integers can be names: they are years, or they rise.
+// namedByNumbers reports whether integers are plausible as names: because they are years, or because they rise.
 func namedByNumbers(names []string) (years, rise bool) {
 	last, count := 0, 0
 	years, rise = true, true

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Joined files, and files in partition folders.
+// This file detects joined files, and columns that are both in the records and in folder names.
 
 // seam is a header. A record equal to it is never data.
 type seam [][]byte
 
-// addSeam notes a header. In a file of one column the name may be a value, so it is not noted.
+// addSeam records a header as a seam, unless it has a single column: its name may also be a value.
 func (s *csvText) addSeam(header *record.Record) {
 	if len(header.Fields) < 2 {
 		return
@@ -32,7 +32,7 @@ func (s *csvText) addSeam(header *record.Record) {
 
 const mark = "\xef\xbb\xbf" // U+FEFF
 
-// seamAt returns why a record is a seam between joined files, or nil if it is data. It is called for every record.
+// seamAt returns why a record is a seam between joined files, or nil if it is data. It runs for every record.
 func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	start := text[rec.Span.Start:]
 	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
@@ -50,7 +50,7 @@ func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	return nil
 }
 
-// noteRepeated notes that the name of the only column also occurs as a value.
+// noteRepeated adds a note if the name of the only column is also a value.
 func (s *csvText) noteRepeated(header, text []byte) {
 	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
 	for one := range bytes.SplitSeq(text, end) {
@@ -62,7 +62,7 @@ func (s *csvText) noteRepeated(header, text []byte) {
 	}
 }
 
-// inBoth is a column that exists in both the records and their folder.
+// inBoth is a column that is both in the records and in the name of their folder.
 type inBoth struct{ own, folder int }
 
 func (s *File) inBoth(used []int) (list []inBoth) {
@@ -75,7 +75,7 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's value equals its folder's as text, number or time. A missing value equals any.
+// sameValue reports whether a value and its folder's are equal as text, number or time. A missing value equals any.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
@@ -99,7 +99,7 @@ func (s *File) sameValue(own, folder *record.Datum) bool {
 }
 
 func sameNumber(a, b string) bool {
-	if strings.Trim(a, "-.0123456789") != "" || strings.Trim(b, "-.0123456789") != "" { // also excludes large exponents
+	if strings.Trim(a, "-.0123456789") != "" || strings.Trim(b, "-.0123456789") != "" { // this excludes large exponents
 		return false
 	}
 	x, ok := new(big.Rat).SetString(a)
@@ -107,7 +107,7 @@ func sameNumber(a, b string) bool {
 	return ok && too && x.Cmp(y) == 0
 }
 
-// moment converts a date and time to RFC 3339, without trailing zeros; other texts are returned unchanged.
+// moment converts a date and time to RFC 3339 without trailing zeros. It returns any other text unchanged.
 func moment(text string) string {
 	if t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text, "T", " ", 1)); err == nil {
 		return t.Format(time.RFC3339Nano)

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Column is a value that a partition folder gives to every record in it.
+// Column is a value that the name of a partition folder gives to every record below the folder.
 type Column struct {
 	Name  string
 	Value string // "" when Null
 	Null  bool
 }
 
-// hiveNull is the value in the folder name of a null partition in Hive and Spark.
+// hiveNull is the value of a null partition in folder names of Hive and Spark.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
-// columns returns the columns of the file at below under base, both with slashes. All k=v folders of below count, and
-// those at the end of base back to the last folder of another form. So data/dt=*/x.csv gives the same columns whether
-// the shell or Expand matched it, and a k=v above the data does not count.
+// columns returns the columns from the k=v folders in a file's path, which is base/below with slashes. All of those in
+// below count, but in base only those at its end, after the last other folder. So data/dt=*/x.csv gives the same
+// columns whether the shell or Expand matches it, and a k=v folder above the data gives none.
 func (e *expander) columns(name, base, below string) ([]Column, error) {
 	if !e.options.PathColumns {
 		return nil, nil
@@ -54,7 +54,7 @@ func (e *expander) columns(name, base, below string) ([]Column, error) {
 	return columns, nil
 }
 
-// partition parses one folder name.
+// partition parses the name of a partition folder.
 func partition(folder string) (Column, bool) {
 	key, value, ok := strings.Cut(folder, "=")
 	if !ok || key == "" {
@@ -66,7 +66,7 @@ func partition(folder string) (Column, bool) {
 	return Column{Name: unescape(key), Value: unescape(value)}, true
 }
 
-// unescape decodes Hive's %XX. As in Hive, a % that begins no valid escape stands for itself.
+// unescape decodes Hive's %XX. As in Hive, a % that does not begin a valid escape stands for itself.
 func unescape(s string) string {
 	if t, err := url.PathUnescape(s); err == nil {
 		return t

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A DynamoDB export to S3 is a folder with these lists and a folder data, which has the parts.
+// A DynamoDB export to S3 is a folder with these two lists of parts, and a folder data that has the parts.
 const (
 	exportSummary = "manifest-summary.json"
 	exportFiles   = "manifest-files.json"
@@ -24,13 +24,13 @@ const (
 
 var exportLists = []string{exportSummary, exportFiles, "manifest-summary.md5", "manifest-files.md5"}
 
-// exportPart is a line of the list exportFiles.
+// exportPart is a line of exportFiles.
 type exportPart struct {
 	Items *int64 `json:"itemCount"`
 	Key   string `json:"dataFileS3Key"`
 }
 
-// listsExport reports whether a file is one of an export's lists, which are not data, and notes it as skipped.
+// listsExport reports whether a file is one of an export's lists, which are not data, and records it as skipped.
 func (e *expander) listsExport(name string) bool {
 	if !slices.Contains(exportLists, path.Base(filepath.ToSlash(name))) {
 		return false
@@ -44,7 +44,7 @@ func (e *expander) listsExport(name string) bool {
 	return true
 }
 
-// exported adds the parts of an export named by either of its lists, which must agree; false for other arguments.
+// exported adds the parts of an export, given either of its lists, which must agree. For other arguments, is is false.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
 	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address &&
@@ -53,7 +53,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	}
 	text, err := e.list(ctx, arg)
 	if err != nil {
-		return false, nil // the error is reported when it is read as an input
+		return false, nil // reported later, when arg is opened as an input
 	}
 	want := int64(-1)
 	files := folder + exportFiles
@@ -70,7 +70,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 	}
 	var parts []exportPart
-	items, named := int64(0), map[string]int{} // named: line numbers by key
+	items, named := int64(0), map[string]int{} // named has line numbers by file name
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxLineBytes)
 	for n := 1; lines.Scan(); n++ {
@@ -80,7 +80,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil || p.Key == "" || p.Items == nil {
 			if n == 1 && name == exportFiles {
-				return false, nil // a file that merely has this name
+				return false, nil // the file merely has the same name as a list
 			}
 			return true, fmt.Errorf("open input %s line %d: it does not name a part of a DynamoDB export with "+
 				"dataFileS3Key and itemCount; is the file complete?", Redact(files), n)
@@ -111,7 +111,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	return true, nil
 }
 
-// readSummary reads the list that describes an export: its number of items and its time, zero if not stated.
+// readSummary parses an export's summary: the number of its items and the time that it shows, zero if not stated.
 func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	var s struct {
 		Time   string `json:"exportTime"`
@@ -135,7 +135,7 @@ func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	return *s.Items, at, true, nil
 }
 
-// maxListBytes is the longest list of an export that is read: each part has a line of some 200 bytes.
+// maxListBytes is the size of the largest list of an export that is read. Each part takes some 200 bytes of it.
 const maxListBytes = 64 << 20
 
 func (e *expander) list(ctx context.Context, name string) ([]byte, error) {

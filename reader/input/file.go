@@ -19,7 +19,7 @@ type localFile struct {
 
 func (l *localFile) seekable() bool { return true }
 
-// openSame opens the file and refuses a changed one: sizes and splits rely on what Expand found.
+// openSame opens the file. It refuses a file that has changed, because sizes and splits rely on what Expand found.
 func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// check returns an error if the file has changed since Expand. Range reads alone would miss bytes appended later.
+// check returns an error if the file has changed since Expand. Reads of ranges alone would not notice appended bytes.
 func (l *localFile) check() error {
 	if err := l.same(os.Stat(l.name)); err != nil {
 		return fmt.Errorf("read %s: %w; run again when nothing writes to it", l.name, bare(err))
@@ -66,7 +66,7 @@ func (l *localFile) open(ctx context.Context) (io.ReadCloser, error) {
 	return &wholeFile{ctx: ctx, localFile: l, file: f}, nil
 }
 
-// partFile reads a file at any offset, up to the size that was found.
+// partFile reads a file at any offset, up to the size that Expand found.
 type partFile struct {
 	*localFile
 	ctx  context.Context
@@ -94,7 +94,7 @@ func (p *partFile) ReadAt(b []byte, off int64) (int, error) {
 	}
 }
 
-// clamp cuts ReadAt's buffer at the end of an input. The error is what ReadAt returns once the buffer is full.
+// clamp shortens ReadAt's buffer to the end of an input. ReadAt must return the error once the buffer is full.
 func clamp(b []byte, off, size int64) ([]byte, error) {
 	if rest := max(size-off, 0); int64(len(b)) > rest {
 		return b[:rest], io.EOF
@@ -102,7 +102,7 @@ func clamp(b []byte, off, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// wholeFile reads a file from its start and checks its size at the end.
+// wholeFile reads a file from its start. At the end it checks the size.
 type wholeFile struct {
 	*localFile
 	ctx  context.Context
@@ -129,7 +129,7 @@ func (w *wholeFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// inOrder is embedded by sources that can only be read from their start.
+// inOrder is embedded by sources that can be read only from their start.
 type inOrder struct{}
 
 func (inOrder) seekable() bool { return false }
@@ -153,14 +153,14 @@ func (s *streamFile) open(ctx context.Context) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// standardInput is the source of Stdin.
+// standardInput is the source of an Item for Stdin.
 type standardInput struct {
 	inOrder
 	reader io.Reader
 	taken  atomic.Bool
 }
 
-// open returns the reader only once: a second reader would get what the first one left.
+// open returns the reader only once, because a second reader would get only what the first one left.
 func (s *standardInput) open(context.Context) (io.ReadCloser, error) {
 	if s.taken.Swap(true) {
 		return nil, errors.New("open standard input: it was read before and cannot be read twice")

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// defaultHTTPClient keeps more than the standard library's two idle connections to a server: many readers read splits.
+// defaultHTTPClient keeps more idle connections than net/http's two per server, because many readers read splits.
 var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 
 const maxRedirects = 10
 
-// followSafely follows redirects without a Referer, never from https to http or from a public server into this network.
+// followSafely follows redirects without Referer, and never from https to http or from public to private networks.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {
 		return c
@@ -46,11 +46,11 @@ func manyConnections() http.RoundTripper {
 	return t
 }
 
-// address adds the object at an http or https address and returns its name.
+// address adds the object at an http or https address. It returns the name under which the address is shown.
 func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
 	scheme, rest, _ := strings.Cut(arg, "://")
 	before, fragment, _ := strings.Cut(rest, "#")
-	cut := strings.Contains(fragment, "@") && !strings.ContainsAny(before, "/?@") // the # may belong to a password
+	cut := strings.Contains(fragment, "@") && !strings.ContainsAny(before, "/?@") // the # may be part of a password
 	if !cut {
 		rest = before
 	}
@@ -58,7 +58,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	name = redact(arg)
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" || cut {
-		// The parser's error may quote a password.
+		// The error of url.Parse may quote a password.
 		return name, fmt.Errorf("open input %s: invalid address; %%-escape characters other than letters and digits", name)
 	}
 	u.Host = strings.ToLower(u.Host)
@@ -75,7 +75,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		e.unread("%s: without a size or an end mark, a broken connection may look like the end; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
-		// Without a version, ranges of different contents could be mixed. A resumed run compares the content.
+		// Without a version, ranges could be from different contents. A resumed run compares the contents.
 		r.ranges = false
 		e.warn(
 			"%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
@@ -94,18 +94,18 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	return name, nil
 }
 
-// httpObject fetches from an http or https address and follows redirects.
+// httpObject reads an object at an http or https address. It follows redirects.
 type httpObject struct {
 	client  *http.Client
 	address *url.URL
-	match   string // the ETag that the object must have; "" for any
+	match   string // ETag that the object must have; "" for any
 }
 
-// probe learns an object's version and ranges by asking for its first byte: HEAD is often forbidden where GET is not.
+// probe finds an object's version, and whether ranges work, by a GET of its first byte: servers often forbid HEAD.
 func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
 	rep, err := h.fetch(ctx, 0, 1, true)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusRequestedRangeNotSatisfiable {
-		// An empty object has no first byte.
+		// An empty object has no first byte to request.
 		rep, err = h.fetch(ctx, 0, -1, false)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked boo
 	defer rep.body.Close()
 	v = rep.version
 	if rep.partial && rep.off == 0 && v.size >= 0 {
-		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // read to the end, to reuse the connection
+		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // reading to the end lets the connection be reused
 		return v, true, false, err
 	}
 	return v, v.size == 0, rep.unmarked, nil
@@ -125,7 +125,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	if err != nil {
 		return nil, unusable{bare(err)}
 	}
-	// Otherwise the transport asks for gzip and unpacks it; sizes and ranges would be those of the packed bytes.
+	// Without this header, the transport asks for gzip and unpacks it; sizes and ranges would then be of the packed bytes.
 	req.Header.Set("Accept-Encoding", "identity")
 	if ranges {
 		req.Header.Set("Range", objectstore.RangeOf(off, n))
@@ -149,7 +149,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 		err = &statusError{code: resp.StatusCode, retryAfter: objectstore.RetryAfter(resp.Header)}
 	}
 	if err != nil {
-		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text is read so that the connection can be reused
+		io.CopyN(io.Discard, resp.Body, 16<<10) // reading a short text to its end lets the connection be reused
 		resp.Body.Close()
 		return nil, RedactError(err)
 	}

@@ -16,23 +16,23 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// Stdin is the argument for standard input.
+// Stdin is the argument that stands for standard input.
 const Stdin = "-"
 
 // ErrChanged is wrapped by errors about an input that has changed since it was found.
 var ErrChanged = errors.New("changed since it was found")
 
-// Item is one input: a file, an object, an address or standard input. Copies of an item refer to the same input.
+// Item is an input: a file, an object, an address or standard input. Copies of an item refer to the same input.
 type Item struct {
-	Name     string    // for users: the path, the address without its secrets, oss://bucket/key, s3://bucket/key, or "-"
+	Name     string    // for users: the path, the address without secrets, oss://bucket/key, s3://bucket/key, or "-"
 	Size     int64     // in bytes; -1 if unknown
-	Version  string    // changes with the content: ETag or modification time; "" if unknown
+	Version  string    // ETag or modification time, which changes with the content; "" if unknown
 	Modified time.Time // zero if unknown
-	Columns  []Column  // from partition folders, outermost first; nil without Options.PathColumns
-	Found    bool      // found by a folder, prefix or glob rather than named
+	Columns  []Column  // from partition folders, outermost first; nil unless Options.PathColumns is set
+	Found    bool      // whether a folder, prefix or glob found it, and no argument named it
 
 	src     source
-	observe func(off int64, p []byte) // may be nil
+	observe func(off int64, p []byte) // called with all bytes read; may be nil
 }
 
 // Others returns the items whose names are not in names.
@@ -40,14 +40,14 @@ func Others(items []Item, names map[string]bool) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
 }
 
-// Observed returns the item with an observer, called concurrently with all bytes read. It must not keep or change p.
+// Observed returns an item like i that also passes all bytes read to by, concurrently. by must not keep or change p.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {
 	o := *i
 	o.observe = by
 	return o
 }
 
-// ReaderAtCloser reads any part of an item. ReadAt may be called concurrently; it fails if Close is called meanwhile.
+// ReaderAtCloser reads any part of an item. It is safe for concurrent use. Close makes reads in progress fail.
 type ReaderAtCloser interface {
 	io.ReaderAt
 	io.Closer
@@ -55,21 +55,21 @@ type ReaderAtCloser interface {
 
 type source interface {
 	seekable() bool
-	openAt(ctx context.Context) (ReaderAtCloser, error) // called only if seekable
+	openAt(ctx context.Context) (ReaderAtCloser, error) // called only if seekable returns true
 	open(ctx context.Context) (io.ReadCloser, error)
 }
 
-// Seekable reports whether OpenAt works; Size is then known.
+// Seekable reports whether OpenAt can be used. If so, Size is known.
 func (i *Item) Seekable() bool { return i.src.seekable() }
 
-// Local reports whether the item is a file on this machine, which is cheap to read twice.
+// Local reports whether the item is a file on this machine, so that reading it twice is cheap.
 func (i *Item) Local() bool {
 	_, ok := i.src.(*localFile)
 	return ok
 }
 
-// OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated if
-// the server or the connection fails. Each read is a request, so read large pieces. Bytes beyond Size do not exist.
+// OpenAt opens an item for reading at any offset. ctx limits all reads. Reads of remote items are retried if the server
+// or the connection fails. Each read is a request, so read large pieces. Bytes beyond Size are never returned.
 func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	if !i.Seekable() {
 		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
@@ -105,7 +105,7 @@ func (o *observedStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns ErrChanged if the item has changed since it was found. Call it at the end; remote reads check anyway.
+// Check returns ErrChanged if the item has changed since it was found. Call it at the end; remote reads always check.
 func (i *Item) Check() error {
 	if c, ok := i.src.(interface{ check() error }); ok {
 		return c.check()
@@ -113,8 +113,8 @@ func (i *Item) Check() error {
 	return nil
 }
 
-// Open opens an item for reading from its start. The context bounds every read. io.EOF is returned only at the input's
-// end: after exactly Size bytes if the size is known. Standard input opens once. A named pipe waits for a writer.
+// Open opens an item for reading from its start. ctx limits all reads. If the size is known, io.EOF follows exactly
+// Size bytes. Standard input can be opened once. Opening a named pipe waits for a writer.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	r, err := i.src.open(ctx)
 	if err != nil || i.observe == nil {
@@ -123,37 +123,38 @@ func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	return &observedStream{ReadCloser: r, observe: i.observe}, nil
 }
 
-// Options say how arguments are interpreted. The zero value is usable.
+// Options controls how arguments are interpreted. The zero value is ready to use.
 type Options struct {
-	Stdin       io.Reader    // read for Stdin; nil means os.Stdin
-	HTTPClient  *http.Client // nil for one that uses the environment's proxy; its Transport serves oss:// too
+	Stdin       io.Reader    // standard input; nil means os.Stdin
+	HTTPClient  *http.Client // nil means a client that uses the environment's proxy; its Transport also serves oss://
 	OSS         objectstore.OSS
 	S3          objectstore.S3
-	PathColumns bool     // make columns of k=v folders
-	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil for all
+	PathColumns bool     // take columns from k=v folders
+	Extensions  []string // extensions of files to take from folders and prefixes, such as ".csv"; nil means all
 	Retry       Retry
-	// NotData says what a folder or file without data is, such as "run folder"; "" if it is data. It is called for paths
-	// found by a walk or a glob, not for arguments. Nil means that everything is data.
+	// NotData says what a folder or file is if it is not data, such as "run folder"; otherwise it returns "". It is called
+	// for paths found by a walk or a glob, not for arguments. If it is nil, everything is data.
 	NotData func(name string, folder bool) string
-	// Unread returns an error that explains how to read an address that names no files, or nil. It may be nil.
+	// Unread returns an error that explains how to read an address that names no files, or nil. Unread may be nil.
 	Unread func(address string) error
 }
 
-// Set is the result of expanding arguments.
+// Set is the result of Expand.
 type Set struct {
-	Items    []Item   // in the order of the arguments, within an argument by name
-	Warnings []string // for users, one sentence each
-	Unread   []string // omitted although it may hold data, or possibly truncated
+	Items    []Item   // in the order of the arguments; those of one argument by name
+	Warnings []string // one sentence each, for users
+	Unread   []string // warnings about inputs left out that may hold data, or may be truncated
 
-	Exported time.Time // time of the earliest DynamoDB export, or zero
+	Exported time.Time // time of the earliest DynamoDB export; zero if there is none
 }
 
-// Expand finds the inputs that arguments name, in order, each once. One that matches nothing is an fs.ErrNotExist.
+// Expand finds the inputs that arguments name, in order, each once. If one matches nothing, it returns fs.ErrNotExist.
 //
-// An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always
-// standard input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones,
-// whose names begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not
-// followed. NotData's paths are left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
+// An existing file or folder is used even if its name looks like a glob; @list is always a manifest and - always
+// standard input (for files with such names write ./@list and ./-). A folder stands for the files below it,
+// without hidden ones, whose names begin with . or _, unless an argument or glob spells out that character.
+// Links to folders are not followed. Paths that NotData rejects and leftovers such as a.csv~ and b.csv.tmp are
+// omitted, with one warning.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
@@ -164,7 +165,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		err := e.argument(ctx, arg, "")
 		if m := new(missing); errors.As(err, &m) && m.matches {
 			unmatched = cmp.Or(unmatched, m)
-			continue // an error only if all others match nothing either
+			continue // an error only if no other argument matches anything
 		}
 		if err != nil {
 			return nil, RedactError(err) // a mistyped address looks like a local name
@@ -192,32 +193,32 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	return &e.set, nil
 }
 
-// ErrNothing is Expand's error if all arguments are globs, folders and prefixes, and match nothing.
+// ErrNothing is returned by Expand if all arguments are globs, folders or prefixes that match nothing.
 var ErrNothing = errors.New("there is no input")
 
 type expander struct {
 	options  Options
 	set      Set
 	number   int                            // number of the current argument
-	alike    map[string]int                 // number of addresses shown by the same name
-	seen     map[string]int                 // from identity to the number of the argument that named it
-	repeats  []string                       // names in the current argument that an earlier one named
+	alike    map[string]int                 // number of addresses that are shown by the same name
+	seen     map[string]int                 // by identity: number of the argument that named the item
+	repeats  []string                       // names in the current argument that an earlier argument named
 	services map[string]objectstore.Service // by scheme, created on first use
 	// listedBy is the server whose list is being read, or nil.
 	listedBy *remote
-	tables   map[string]*tableAt // by folder: the table that it is in, or nil
+	tables   map[string]*tableAt // by folder: the table that contains it, or nil
 	asked    map[string]string   // results of NotData, by path
-	skipped  []string            // paths left out because of NotData
-	passed   passed              // files left out because of their names
-	plain    bool                // a DynamoDB export's list is read like any other file
+	skipped  []string            // paths omitted because of NotData
+	passed   passed              // files omitted because of their names
+	plain    bool                // read a DynamoDB export's list like any other file
 }
 
-// passed holds files that were left out because of their names.
+// passed holds files omitted because of their names.
 type passed struct {
 	left       []string // names of leftovers
-	unfinished bool     // one of left is an unfinished file
-	dotted     []string // objects with a folder . or .. in their keys
-	met        bool     // a file was left out since met was last reset
+	unfinished bool     // whether left includes an unfinished file
+	dotted     []string // objects that have a folder . or .. in their keys
+	met        bool     // whether a file was omitted since met was reset
 }
 
 func newExpander(o Options) *expander {
@@ -230,7 +231,7 @@ func newExpander(o Options) *expander {
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
-// argument adds the inputs of one argument. A relative name not found in the working directory is looked up in dir.
+// argument adds the inputs of an argument. It looks up relative names in the working directory, then in dir.
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
@@ -252,7 +253,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 		shown, err = e.address(ctx, arg)
 	case scheme == "oss" || scheme == "s3":
 		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
-	default: // Unread knows the other schemes
+	default: // Unread explains other schemes
 		if e.options.Unread != nil {
 			err = e.options.Unread(arg)
 		}
@@ -268,7 +269,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	return nil
 }
 
-// SchemeOf returns the scheme of an address in lower case; "" for a path.
+// SchemeOf returns an address's scheme in lower case, or "" for a path.
 func SchemeOf(arg string) string {
 	scheme, _, found := strings.Cut(arg, "://")
 	if !found || strings.ContainsAny(scheme, "/*?[{") {
@@ -277,7 +278,7 @@ func SchemeOf(arg string) string {
 	return strings.ToLower(scheme)
 }
 
-// Path returns the path of a literal file:// address on this machine, and any other argument unchanged.
+// Path returns the path in a literal file:// address on this machine. It returns any other argument unchanged.
 func Path(arg string) string {
 	if SchemeOf(arg) != "file" {
 		return arg
@@ -289,7 +290,7 @@ func Path(arg string) string {
 	return path
 }
 
-// add adds an item unless it was added before. A repeat within one argument, as of a folder and its file, is silent.
+// add adds an item unless it was added before. Repeats within an argument, as of a folder and its file, are silent.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {
 		if number != e.number {
@@ -299,7 +300,7 @@ func (e *expander) add(i Item, identity string) {
 	}
 	e.seen[identity] = e.number
 	if r, ok := i.src.(*remote); ok {
-		// Two addresses may differ only in hidden parts. The number of an address among its equals is the same in every run.
+		// Addresses may differ only in hidden parts. Their numbers are the same in every run.
 		e.alike[i.Name]++
 		if n := e.alike[i.Name]; n > 1 {
 			i.Name = fmt.Sprintf("%s#%d", i.Name, n)
@@ -319,14 +320,14 @@ func (e *expander) warnOfRepeats(arg string) {
 	}
 }
 
-// warn keeps each warning once: a glob may match the same folder twice.
+// warn adds a warning unless it was added before: a glob may match the same folder twice.
 func (e *expander) warn(format string, a ...any) {
 	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Warnings, w) {
 		e.set.Warnings = append(e.set.Warnings, w)
 	}
 }
 
-// unread keeps a warning that data may be missing.
+// unread adds a warning that data may be missing.
 func (e *expander) unread(format string, a ...any) {
 	e.warn(format, a...)
 	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Unread, w) {
@@ -334,7 +335,7 @@ func (e *expander) unread(format string, a ...any) {
 	}
 }
 
-// wanted reports whether Extensions include a file found in a folder.
+// wanted reports whether a file found in a folder has one of the Extensions.
 func (e *expander) wanted(name string) bool {
 	for _, x := range e.options.Extensions {
 		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
@@ -344,7 +345,7 @@ func (e *expander) wanted(name string) bool {
 	return len(e.options.Extensions) == 0
 }
 
-// isData reports whether NotData accepts a path that is not an argument; it notes the others as skipped.
+// isData reports whether NotData accepts a path that is not an argument. If not, it records the path as skipped.
 func (e *expander) isData(name string, folder bool) bool {
 	if e.options.NotData == nil {
 		return true
@@ -360,7 +361,7 @@ func (e *expander) isData(name string, folder bool) bool {
 	return what == ""
 }
 
-// shownSkipped limits the names of skipped files in a warning.
+// shownSkipped is the number of skipped files that a warning names.
 const shownSkipped = 5
 
 func someOf(names []string) string {
@@ -371,8 +372,8 @@ func someOf(names []string) string {
 	return shown
 }
 
-// hidden reports whether a name is not data by the convention of Hadoop and of shells: .part.crc, _SUCCESS, _temporary.
-// A partition folder may begin with _. In keys, the names . and .. have no meaning.
+// hidden reports whether a name marks something other than data, by the convention of Hadoop and shells: .part.crc,
+// _SUCCESS, _temporary. The name of a partition folder may begin with _. In keys, the names . and .. have no meaning.
 func hidden(name string, folder bool) bool {
 	if name == "." || name == ".." {
 		return false

@@ -18,12 +18,12 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// soon repeats failing requests at once.
+// soon retries failed requests at once.
 var soon = Retry{Attempts: 4, Backoff: ratelimit.Backoff{Base: time.Microsecond, Max: time.Millisecond}}
 
 var must = conformance.Must
 
-// tree creates files in a new folder and changes to it. A name that ends in / is a folder.
+// tree creates files in a new folder and makes it the working directory. Names that end in / are folders.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func wantNames(t *testing.T, set *Set, want ...string) {
 	conformance.Same(t, names(set), want, "inputs")
 }
 
-// wantError checks an error's kind and text, and that it is one line without the secret that tests plant.
+// wantError checks the kind and text of an error. It must be one line without the secret that tests use.
 func wantError(t *testing.T, err error, is error, parts ...string) {
 	t.Helper()
 	conformance.MustTrue(t, err != nil, "no error, want one with %q", parts)
@@ -142,7 +142,7 @@ func TestRepeatedInputIsReadOnceWithWarning(t *testing.T) {
 		"warnings %q", set.Warnings)
 }
 
-func TestFileLinksAreFollowedNestedFolderLinksAreNot(t *testing.T) {
+func TestLinksToFilesButNotToNestedFoldersAreFollowed(t *testing.T) {
 	tree(t, "real/a.csv", "d/b.csv")
 	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/up": "..", "top": "d"} {
 		must(t, os.Symlink(to, name))
@@ -219,7 +219,7 @@ func TestReadAtKeepsReaderAtContract(t *testing.T) {
 	checkReaderAt(t, &i, "in a.csv")
 }
 
-// checkReaderAt compares every range, and some beyond the end, with the content. Then it reads after Close.
+// checkReaderAt compares every range, including some beyond the end, with the content. Then it reads after Close.
 func checkReaderAt(t *testing.T, i *Item, content string) {
 	t.Helper()
 	r := conformance.Try(i.OpenAt(t.Context())).Must(t)
@@ -267,7 +267,7 @@ func TestBlockedReadEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped by the user")
 		from, to := io.Pipe()
-		defer to.Close() // releases the abandoned read
+		defer to.Close() // ends the abandoned read
 		r := Stoppable(ctx, from)
 		ended := make(chan error)
 		go func() { ended <- conformance.ErrorOf(r.Read(make([]byte, 1))) }()
@@ -324,8 +324,8 @@ func TestNonDataFilesAreSkippedUnlessNamed(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreSkippedUnlessNamed checks which leftovers of interrupted programs, and which earlier versions, each
-// form of an argument matches.
+// TestLeftoversAreSkippedUnlessNamed checks which leftovers of interrupted programs, and which earlier versions of
+// files, each form of an argument matches.
 func TestLeftoversAreSkippedUnlessNamed(t *testing.T) {
 	files := []string{
 		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial",
@@ -368,7 +368,7 @@ func TestLeftoversAreSkippedUnlessNamed(t *testing.T) {
 		}
 	}
 	wantNames(t, expand(t, Options{Extensions: []string{".bak", ".csv"}}, "d"), "d/a.csv", "d/b.CSV.BAK", "d/o.bak/p.csv")
-	// A possibly incomplete file counts as unread, so that nothing is deleted because of it; an earlier version does not.
+	// A file that may be incomplete counts as unread, so that nothing is deleted because of it. An older version does not.
 	for arg, unread := range map[string]int{"d": 1, "back": 0} {
 		set := expand(t, Options{}, arg)
 		conformance.True(t, len(set.Unread) == unread && len(set.Warnings) == 1, "%s: %q, %q", arg, set.Unread, set.Warnings)

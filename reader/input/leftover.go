@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Programs leave unfinished parts, earlier versions and locks beside their files, and these must not be loaded.
+// Programs leave unfinished files, earlier versions and locks beside their files. These must not be loaded.
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")
-	locks     = []string{"~$", ".~lock."} // prefixes of names
+	locks     = []string{"~$", ".~lock."} // prefixes of file names
 )
 
 // Unpacked returns a name without its compression extensions.
@@ -24,7 +24,7 @@ func Unpacked(name string) string {
 	return name
 }
 
-// isLeftover reports whether an unnamed file is a leftover, and notes it, unless the glob's last part spells its mark.
+// isLeftover reports whether a file is a leftover, unless pattern spells out its mark, and records leftovers.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
 	i := slices.IndexFunc(leftovers,

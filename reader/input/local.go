@@ -15,10 +15,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// metaBytes make a name a glob. In a glob, a backslash escapes the next byte.
+// metaBytes are the bytes that make a name a glob. In a glob, a backslash escapes the next byte.
 const metaBytes = `*?[{\`
 
-// local adds the files of a path or a glob, looked up in the working directory and then in dir.
+// local adds the files that a path or glob names, in the working directory or, if there are none, in dir.
 func (e *expander) local(ctx context.Context, arg, dir string) error {
 	found, err := e.localIn(ctx, arg, arg)
 	if !found && err == nil && dir != "" && !filepath.IsAbs(arg) {
@@ -36,7 +36,7 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 	}
 }
 
-// localIn adds the file or folder name, or the files that match pattern. It reports whether there were any.
+// localIn adds the file or folder with a name, or the files that match pattern. It reports whether there are any.
 func (e *expander) localIn(ctx context.Context, name, pattern string) (found bool, err error) {
 	info, err := os.Stat(name)
 	if err == nil {
@@ -57,7 +57,7 @@ func (e *expander) localIn(ctx context.Context, name, pattern string) (found boo
 	return true, fmt.Errorf("open input %s: %w", name, bare(err))
 }
 
-// namedFolder adds the files of a folder named by an argument.
+// namedFolder adds the files in a folder that an argument names.
 func (e *expander) namedFolder(ctx context.Context, name string) error {
 	before, repeats := len(e.set.Items), len(e.repeats)
 	if err := e.folder(ctx, name, name, ""); err != nil {
@@ -70,7 +70,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// alsoSkipped names the paths left out by NotData and as leftovers, after lead; "" if there are none.
+// alsoSkipped returns lead and the paths omitted as leftovers or because of NotData, or "" if there are none.
 func (e *expander) alsoSkipped(lead string) string {
 	if all := slices.Concat(e.skipped, e.passed.left, e.passed.dotted); len(all) > 0 {
 		return lead + someOf(all)
@@ -78,7 +78,7 @@ func (e *expander) alsoSkipped(lead string) string {
 	return ""
 }
 
-// extensions names the extensions that files of a folder must have.
+// extensions returns the part of a message that names the extensions that files in a folder must have.
 func (e *expander) extensions() string {
 	if len(e.options.Extensions) == 0 {
 		return ""
@@ -86,7 +86,7 @@ func (e *expander) extensions() string {
 	return " and end in " + strings.Join(e.options.Extensions, " or ")
 }
 
-// folder adds the files below the folder name, at below under base, by name. It enters a folder named by a link.
+// folder adds the files below a folder, whose path is base/below, in the order of names. The folder may be a link.
 func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that is not an argument. Links to folders could form a cycle, and other files could block forever.
+// found adds a file that no argument names. It skips links to folders, which may form cycles, and pipes.
 func (e *expander) found(name, base, below, pattern string) error {
 	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil
@@ -142,7 +142,7 @@ func (e *expander) found(name, base, below, pattern string) error {
 	return err
 }
 
-// file adds a file. Its columns come from base and below.
+// file adds a file. Its columns come from its path, which is base/below.
 func (e *expander) file(name string, info fs.FileInfo, base, below string) error {
 	if err := e.checkTable(name, base); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (e *expander) file(name string, info fs.FileInfo, base, below string) error
 	return nil
 }
 
-// glob adds the matches of a pattern. A folder means the files below it, as if the shell had matched the pattern. **
-// does not follow links to folders. File system errors are returned, because an unreadable folder may hold data.
+// glob adds the matches of a pattern. A folder stands for the files below it, as if the shell had expanded the pattern.
+// ** does not follow links to folders. File-system errors are returned, because an unreadable folder may hold data.
 func (e *expander) glob(ctx context.Context, pattern string) (found bool, err error) {
 	options := []doublestar.GlobOption{doublestar.WithFailOnIOErrors(), doublestar.WithNoHidden()}
 	deep := strings.Contains(pattern, "**")
@@ -182,7 +182,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
 	}
-	slices.SortFunc(names, func(a, b string) int { // by name, as in folder, so that a folder's files stay together
+	slices.SortFunc(names, func(a, b string) int { // by name, as in folder, so that the files of a folder stay together
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 	})
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
@@ -201,13 +201,13 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 }
 
 type match struct {
-	name, base, below string // below is under base, up to the glob's first special byte
+	name, base, below string // the path is base/below; base ends before the glob's first special byte
 	pattern           string
-	deep              bool // the glob contains **
-	marks             bool // the glob matches hidden names
+	deep              bool // whether the glob contains **
+	marks             bool // whether the glob matches hidden names
 }
 
-// matched adds one match of a glob.
+// matched adds a match of a glob.
 func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
@@ -225,12 +225,12 @@ func (e *expander) matched(ctx context.Context, m match) error {
 		return e.folder(ctx, m.name, m.base, m.below)
 	}
 	saved := e.options.Extensions
-	e.options.Extensions = nil // a glob selects files itself
+	e.options.Extensions = nil // a glob already selects files
 	defer func() { e.options.Extensions = saved }()
 	return e.found(m.name, m.base, m.below, m.pattern)
 }
 
-// isDataBelow is isData for each part of a path below base, which ends before the glob's first special byte.
+// isDataBelow calls isData for each part of base/below after base, which ends before the glob's first special byte.
 func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	name := filepath.FromSlash(base)
@@ -242,7 +242,7 @@ func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	return true
 }
 
-// hiddenPath reports whether a leading _ hides a name in a path. The glob itself leaves out names with a leading dot.
+// hiddenPath reports whether a part of a path is hidden by a leading _. Globs omit names with a leading dot themselves.
 func hiddenPath(below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	for i, part := range parts {
@@ -253,19 +253,19 @@ func hiddenPath(below string, folder bool) bool {
 	return false
 }
 
-// spellsMark reports whether a glob spells out a leading . or _.
+// spellsMark reports whether a part of a glob begins with . or _.
 func spellsMark(pattern string) bool {
 	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) })
 	return slices.ContainsFunc(parts, func(part string) bool { return hidden(part, false) })
 }
 
-// metaEscaper turns a name into a glob that matches only this name.
+// metaEscaper turns a name into a glob that matches nothing else.
 var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
 // missing is an error about an input that does not exist.
 type missing struct {
 	text    string
-	matches bool // the argument matches inputs rather than naming one
+	matches bool // whether the argument matches inputs and does not name one
 }
 
 func (m *missing) Error() string { return m.text }

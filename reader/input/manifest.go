@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// maxLineBytes limits a line of a manifest; a longer line means that the file is something else.
+// maxLineBytes is the length of a manifest's longest line. A file with a longer one is something else.
 const maxLineBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // manifest adds the inputs named by a manifest, one argument per line. A line cannot name another manifest. Blank lines
-// and lines that begin with # are skipped, and blanks at both ends are removed. A relative name is looked up in the
-// working directory, as on the command line, so the output of find can be used, then in the manifest's folder, so a
-// list may lie beside its files.
+// and lines that begin with # are skipped, and blanks at both ends of a line are removed. A relative name is looked up
+// first in the working directory, so that the output of find can be used, then in the manifest's folder, so that a list
+// can be stored with its files.
 func (e *expander) manifest(ctx context.Context, name string) error {
 	if name == Stdin || name == "" || strings.HasPrefix(name, "@") {
 		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one per line", Redact(name))
@@ -40,7 +40,7 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 	}
 	defer body.Close()
 
-	// A list from another machine may name inputs of that or of other machines, never of this one.
+	// A list from another machine may name inputs on other machines, but never on this one.
 	if r, ok := item.src.(*remote); ok {
 		e.listedBy = r
 		defer func() { e.listedBy = nil }()
@@ -85,7 +85,7 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	return e.argument(ctx, arg, dir)
 }
 
-// mayName refuses names that a server's list may not contain: of this machine or, for public servers, its network.
+// mayName refuses names that a server's list must not contain: local ones and, if it is public, private addresses.
 func (r *remote) mayName(arg string) error {
 	switch SchemeOf(arg) {
 	case "oss", "s3":
@@ -97,7 +97,7 @@ func (r *remote) mayName(arg string) error {
 	}
 	u, err := url.Parse(arg)
 	if err != nil {
-		return nil // refused when it is opened
+		return nil // refused later, when it is opened
 	}
 	if get, ok := r.fetcher.(*httpObject); internal(u.Hostname()) && !(ok && internal(get.address.Hostname())) {
 		return fmt.Errorf("%s: a public server's list names an address inside this network; download the list", redact(arg))
@@ -105,7 +105,7 @@ func (r *remote) mayName(arg string) error {
 	return nil
 }
 
-// internal reports whether a host is this machine or an address in a private network. Names are not looked up.
+// internal reports whether a host is this machine or a private address. It does not resolve names.
 func internal(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -113,7 +113,7 @@ func internal(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil {
-		// Some systems' resolvers treat 2130706433, 0x7f.1 and 127.1 as 127.0.0.1; public names never end in a number.
+		// Some resolvers take 2130706433, 0x7f.1 and 127.1 for 127.0.0.1. No public name ends in a number.
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		return last != "" && last[0] >= '0' && last[0] <= '9'
 	}
@@ -121,10 +121,10 @@ func internal(host string) bool {
 	return (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
 }
 
-// sharedAddresses belong to carriers and clouds; in some clouds, one of them serves the machine's credentials.
+// sharedAddresses are used by carriers and clouds. In some clouds, one of them serves the machine's credentials.
 var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
-// one returns the only input that a name matches, without adding it.
+// one returns the only input that a name matches. It does not add it.
 func (e *expander) one(ctx context.Context, name string) (Item, error) {
 	sub := newExpander(e.options)
 	sub.options.Extensions = nil

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// service returns a scheme's object store, made on first use.
+// service returns the object store of a scheme. It creates the store on first use.
 func (e *expander) service(ctx context.Context, scheme string) (objectstore.Service, error) {
 	if s := e.services[scheme]; s != nil {
 		return s, nil
@@ -26,7 +26,7 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	return s, nil
 }
 
-// plainObject converts an object store's error to one that Retry understands.
+// plainObject converts an error of an object store to one that Retry knows.
 func plainObject(err error) error {
 	var (
 		answer  *objectstore.Error
@@ -45,7 +45,7 @@ func plainObject(err error) error {
 	return bare(err)
 }
 
-// storedObject fetches an object from an object store.
+// storedObject reads an object from an object store.
 type storedObject struct {
 	service     objectstore.Service
 	bucket, key string
@@ -62,11 +62,11 @@ func (s *storedObject) fetch(ctx context.Context, off, n int64, _ bool) (*reply,
 		answer.Body.Close()
 		return nil, err
 	}
-	rep.version.modified = "" // listings format it differently, and there is always an ETag
+	rep.version.modified = "" // listings use another format, and there is always an ETag
 	return rep, nil
 }
 
-// object adds an object. Its columns come from base and below.
+// object adds an object. Its columns come from its key, which is base and below.
 func (l *lister) object(o objectstore.Object, base, below string) error {
 	name := l.name(o.Key)
 	columns, err := l.columns(name, base, below)
@@ -84,7 +84,7 @@ func (l *lister) name(key string) string { return objectName(l.service.Scheme(),
 
 func objectName(scheme, bucket, key string) string { return scheme + "://" + bucket + "/" + key }
 
-// head reads an object's version from the object itself.
+// head returns an object's version by a request for the object itself.
 func (l *lister) head(ctx context.Context, key string) (o objectstore.Object, err error) {
 	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		o, err = l.service.Head(ctx, l.bucket, key)

@@ -72,7 +72,7 @@ func TestPartitionFoldersInKeysBecomeColumns(t *testing.T) {
 	}, "t/dt=2024-01-01/h=1/x.csv")
 }
 
-func TestObjectsInBothStylesWithBothSignatures(t *testing.T) {
+func TestObjectsAreReadWithAllAddressStylesAndSignatures(t *testing.T) {
 	for name, change := range map[string]func(s *ossSite, o *Options){
 		"path style": func(*ossSite, *Options) {},
 		"virtual host": func(s *ossSite, o *Options) {
@@ -126,7 +126,7 @@ func TestKeysWithDotFoldersAreReportedUnlessNamed(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		for _, arg := range []string{"d", "d/", "d/**", "d/*/*.csv"} {
 			set, err := Expand(t.Context(), s.names(arg, "d/1.csv"), s.o)
-			if arg == "d/*/*.csv" { // which matches no other object
+			if arg == "d/*/*.csv" { // which then matches no other object
 				wantError(t, err, nil, s.at+"d/../x.csv, "+s.at+"d/./y.csv")
 				continue
 			}
@@ -165,7 +165,7 @@ func TestFaultyStoreRequestsAreRepeated(t *testing.T) {
 						if n := number.Add(1); n <= 0 || n%2 == 0 {
 							return false
 						}
-						within.Store(name == "cut") // the fault itself asks the server
+						within.Store(name == "cut") // this fault itself asks the server
 						defer within.Store(false)
 						fault(s, w, r)
 						return true
@@ -193,7 +193,7 @@ func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 	for _, c := range []struct {
 		arg    string
 		change func(o *Options) // or set
-		set    string           // an environment variable, "=" and its value
+		set    string           // an environment variable to set, as NAME=value
 		is     error
 		part   string
 	}{
@@ -231,7 +231,7 @@ func TestStoreErrorsAreOneLineWithoutSecrets(t *testing.T) {
 			wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{c.arg}, options)), c.is, c.part)
 		})
 	}
-	// A flag overrides the environment, whose endpoint does not exist.
+	// A flag must override the environment, whose endpoint does not exist.
 	t.Setenv("AWS_ENDPOINT_URL", "http://nobody.invalid")
 	at(s.URL(), "")(&s.o)
 	wantNames(t, expand(t, s.o, s.at+"a.csv"), s.at+"a.csv")
@@ -255,7 +255,7 @@ func TestObjectIsReadWithoutListPermission(t *testing.T) {
 	}, "a.csv")
 }
 
-// listedAs makes every listing of the store return this text.
+// listedAs makes the store answer every list request with text.
 func (s *store) listedAs(text string) {
 	s.Change(func(s *storetest.Server) {
 		s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
@@ -275,10 +275,10 @@ func TestTruncatedListWithoutMarkerIsAnError(t *testing.T) {
 	})
 }
 
-// store is an OSS or S3 bucket whose objects contain "in " and their key.
+// store is a bucket on OSS or S3. The content of each object is "in " and its key.
 type store struct {
 	*storetest.Server
-	at string // the bucket's address, ending in a slash
+	at string // address of the bucket, ending in a slash
 	o  Options
 }
 
@@ -290,7 +290,7 @@ func (s *store) names(keys ...string) []string {
 	return all
 }
 
-// fill creates objects and makes listings return pages of two. A key that ends in / is an empty object.
+// fill creates objects and sets a page size of two for listings. A key that ends in / is an empty object.
 func (s *store) fill(keys ...string) {
 	s.Change(func(s *storetest.Server) { s.PageSize = 2 })
 	for _, key := range keys {
@@ -302,7 +302,7 @@ func (s *store) fill(keys ...string) {
 	}
 }
 
-// inEveryStore runs a test both on OSS and on S3.
+// inEveryStore runs a test with OSS and with S3.
 func inEveryStore(t *testing.T, test func(t *testing.T, s *store), keys ...string) {
 	t.Run("OSS", func(t *testing.T) { test(t, &newOSS(t, keys...).store) })
 	t.Run("S3", func(t *testing.T) { test(t, newS3(t, keys...)) })
@@ -315,12 +315,12 @@ func newS3(t *testing.T, keys ...string) *store {
 	return s
 }
 
-// ossSite acts as OSS in front of a store: it finds the bucket in the host, and checks the clock and the signature of
-// every request.
+// ossSite acts as OSS in front of a store: it takes the bucket from the host, and checks each request's
+// time and signature.
 type ossSite struct {
 	store
 	region, id, secret, token string
-	skew                      time.Duration // how far its clock is ahead
+	skew                      time.Duration // how far its clock is ahead of the client's
 	link, target              string        // the key of a symbolic link and its target
 	server                    *httptest.Server
 }
@@ -339,7 +339,7 @@ func newOSS(t *testing.T, keys ...string) *ossSite {
 	return s
 }
 
-// virtual returns a client that reaches the server under every host name.
+// virtual returns a client that connects to the server for every host name.
 func (s *ossSite) virtual() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, n, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, n, s.server.Listener.Addr().String())
@@ -369,7 +369,7 @@ func (s *ossSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed signs a request as its sender should have, with V4 if there is a region, and compares the signatures.
+// signed signs a request as its sender should have, with V4 if a region is set, and compares the signatures.
 func (s *ossSite) signed(r *http.Request, at time.Time) bool {
 	if s.id == "" || r.Header.Get("x-oss-security-token") != s.token {
 		return s.id == "" && r.Header.Get("Authorization") == ""

@@ -14,9 +14,9 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// objects adds the objects of an address such as oss://bucket/key. It tries in this order: the object with this key;
-// the objects in the folder key/; those that key matches as a glob; those whose keys begin with key. The folder
-// precedes the prefix so that oss://b/data omits data-old/; oss://b/data/part- is still a prefix.
+// objects adds the objects of an address such as oss://bucket/key. It uses the first of these that exists: the object
+// with this key; the objects in the folder key/; objects that match key as a glob; objects whose keys begin with key.
+// The folder precedes the prefix so that oss://b/data omits data-old/; oss://b/data/part- is still a prefix.
 func (e *expander) objects(ctx context.Context, scheme, address string) error {
 	bucket, key, _ := strings.Cut(address, "/")
 	name := objectName(scheme, bucket, key)
@@ -40,7 +40,7 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			return wrapOpen(name, err)
 		}
 		if l.passed.met {
-			break // this meaning applies, but all its objects are leftovers
+			break // this meaning applies, but all of its objects are leftovers
 		}
 	}
 	return &missing{fmt.Sprintf("open input %s: no object has this key, or one below it that is not hidden%s%s; check it",
@@ -54,7 +54,7 @@ func wrapOpen(name string, err error) error {
 	return err
 }
 
-// matchesFolder reports whether the listing's glob, if it has one, matches a folder that contains the key.
+// matchesFolder reports whether the listing's glob matches a folder that contains key. Without a glob it returns true.
 func (w listing) matchesFolder(key string) bool {
 	if w.pattern == "" {
 		return true
@@ -75,10 +75,10 @@ type lister struct {
 
 type listing struct {
 	prefix  string
-	pattern string // "" for all below prefix
+	pattern string // a glob; "" for all keys with the prefix
 }
 
-// meanings returns the other meanings of a key; the first with objects counts.
+// meanings returns a key's meanings other than an object; the first that has objects applies.
 func (l *lister) meanings(key string) []listing {
 	if key == "" || strings.HasSuffix(key, "/") {
 		return []listing{{prefix: key}}
@@ -90,18 +90,18 @@ func (l *lister) meanings(key string) []listing {
 	return append(all, listing{prefix: key})
 }
 
-// exact adds the object key if it exists. It lists, as folders may match too, or uses HEAD if listing is forbidden.
+// exact adds the object key if it exists. It uses a listing, or HEAD if listing is forbidden.
 func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	page, err := l.page(ctx, listing{prefix: key}, "", 1)
 	if errors.Is(err, fs.ErrPermission) {
 		o, headErr := l.head(ctx, key)
 		if headErr != nil {
-			return false, err // folders cannot be found without listing
+			return false, err // folders can be found only by listing
 		}
 		return true, l.exactly(ctx, o)
 	}
 	if err != nil || len(page.Objects) == 0 || page.Objects[0].Key != key {
-		return false, err // among keys with this prefix, the key itself sorts first
+		return false, err // the key itself would be first among keys with this prefix
 	}
 	o, err := l.followed(ctx, page.Objects[0])
 	if err != nil {
@@ -119,11 +119,11 @@ func (l *lister) exactly(ctx context.Context, o objectstore.Object) error {
 	return l.object(o, path.Dir("/"+o.Key), path.Base(o.Key))
 }
 
-// below adds the objects of a listing and reports whether there were any. Keys that end in / are folders.
+// below adds the objects of a listing and reports whether there are any. Keys that end in / are folders.
 func (l *lister) below(ctx context.Context, what listing) (found bool, err error) {
 	base := what.prefix[:strings.LastIndex(what.prefix, "/")+1]
 	before, repeats := len(l.set.Items), len(l.repeats)
-	var tables []*tableAt // tables whose logs were listed
+	var tables []*tableAt // tables whose logs are in the listing
 	list := func(token string) (objectstore.Page, error) { return l.page(ctx, what, token, 0) }
 	err = objectstore.EachPage(list, func(objects []objectstore.Object) error {
 		for _, o := range objects {
@@ -146,7 +146,7 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 	return found, l.checkTables(ctx, before, base, tables)
 }
 
-// take adds one listed object if it is wanted.
+// take adds a listed object if it is wanted.
 func (l *lister) take(ctx context.Context, what listing, base string, o objectstore.Object) error {
 	key := o.Key
 	rest := strings.TrimPrefix(key, base)
@@ -177,7 +177,7 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 	return l.object(o, base, rest)
 }
 
-// hiddenBelow reports whether a name in rest is hidden. A mark that the argument spells out for the first is allowed.
+// hiddenBelow reports whether a name in rest is hidden. The first name may be hidden if spelled is not empty.
 func hiddenBelow(rest, spelled string) bool {
 	parts := strings.Split(rest, "/")
 	for i, part := range parts {
@@ -188,7 +188,7 @@ func hiddenBelow(rest, spelled string) bool {
 	return false
 }
 
-// followed returns the object itself or, for a symbolic link, its target.
+// followed returns the object itself or, if it is a symbolic link, the target's metadata.
 func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstore.Object, error) {
 	if o.Link {
 		return l.head(ctx, o.Key)
@@ -196,7 +196,7 @@ func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstor
 	return o, nil
 }
 
-// page requests one page of a listing, of at most maxKeys objects; 0 means the service's limit.
+// page returns a page of a listing, with at most maxKeys objects; 0 means the service's limit.
 func (l *lister) page(ctx context.Context, what listing, token string, maxKeys int) (page objectstore.Page, err error) {
 	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		page, err = l.service.List(ctx, l.bucket, what.prefix, token, maxKeys)

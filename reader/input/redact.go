@@ -9,55 +9,55 @@ import (
 	tableaddress "example.com/tsimport/internal/tablestore/address"
 )
 
-// withheld replaces a secret in an address.
+// withheld replaces secrets in addresses.
 const withheld = "xxxxx"
 
-// harmless lists the query parameters whose values are shown. All others are withheld: no list of secrets is complete.
+// harmless lists the query parameters whose values are shown. Others are withheld: no list of secrets is complete.
 var harmless = strings.Fields(
 	`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
 	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
 
-// ofDatabases lists the parameters of database addresses shown whole, so that a run folder is enough to resume.
+// ofDatabases lists parameters of database addresses whose values are shown, so that a run folder suffices to resume.
 var ofDatabases = strings.Fields(`table key host hostaddr port user dbname service servicefile passfile connect_timeout application_name options client_encoding timezone datestyle
 	search_path target_session_attrs load_balance_hosts require_auth channel_binding gssencmode krbsrvname krbspn min_protocol_version max_protocol_version
 	sslmode sslrootcert sslcert sslkey sslsni sslnegotiation sslinline ssl_min_protocol_version ssl_max_protocol_version
 	socket defaults-file ssl-mode ssl-ca ssl-cert ssl-key`)
 
-// database matches the scheme of a database address. It is shown with its user: only the password is secret.
+// database matches the scheme of a database address. Such addresses are shown with the user; only passwords are secret.
 var database = regexp.MustCompile(`(?i)^(?:postgres|postgresql|mysql|mariadb)$`)
 
-// sqliteFile matches the address of a table in a file, which contains no secret.
+// sqliteFile matches the address of a table in an SQLite file, which contains no secret.
 var sqliteFile = regexp.MustCompile(`(?i)^sqlite:/[^?#@]*\?table=[^&#@]*$`)
 
-// shortestToken is the base64 length from which a parameter name without a value counts as a token.
+// shortestToken is the shortest length in base64 at which a parameter name without a value is taken for a token.
 const shortestToken = 16
 
-// mostShown is the length of the longest parameter name or value shown.
+// mostShown is the length of the longest parameter name or value that is shown.
 const mostShown = 40
 
-// Patterns of addresses, and of the parts shown.
+// Patterns of addresses and of the parts that are shown.
 var (
-	// harmlessValue, up to mostShown long, cannot hold an address, a query or a signature.
+	// harmlessValue matches values that cannot hold an address, a query or a signature, if not longer than mostShown.
 	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]*$`)
 	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]*$`)
-	// wholeAddress matches an argument that is an address to its end, perhaps after the @ of a list or after --flag=.
+	// wholeAddress matches an argument that is an address, perhaps after the @ of a list or after --flag=.
 	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):).*)$`)
 	// addressInText matches an address within a text.
 	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):)[^\s"'<>` + "`" + `]+`)
-	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // in an address without a scheme
+	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // for addresses without a scheme
 	ordinal       = regexp.MustCompile(`^[0-9]{1,3}$`)
 	jsonWebToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
 )
 
-// secretWords in the name of a path segment such as /token=…/ mark its value as secret. Others are partition folders.
+// secretWords are words in the name of a path segment such as /token=…/ that make its value secret.
 var secretWords = []string{
 	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt",
 	"sid", "acl",
 }
 
-// Redact returns an argument without the secrets of its addresses, for showing and storing. It is idempotent.
+// Redact returns an argument without the secrets of its addresses, to be shown or stored. It is idempotent.
 func Redact(arg string) string {
 	if m := wholeAddress.FindStringSubmatch(arg); m != nil {
 		return m[1] + redact(m[2])
@@ -65,7 +65,7 @@ func Redact(arg string) string {
 	return RedactText(arg)
 }
 
-// RedactText returns a text without the secrets of its addresses.
+// RedactText returns text without the secrets of the addresses in it.
 func RedactText(text string) string {
 	if !strings.Contains(text, ":") {
 		return text
@@ -77,7 +77,7 @@ func RedactText(text string) string {
 	return userInText.ReplaceAllString(text, "//"+withheld+"@")
 }
 
-// RedactError returns the error with the secrets of addresses removed from its text.
+// RedactError returns err without the secrets of addresses in its text.
 func RedactError(err error) error {
 	if err == nil {
 		return nil
@@ -88,7 +88,7 @@ func RedactError(err error) error {
 	return err
 }
 
-// redact removes an address's user, password and fragment, and parameter values not known to be harmless.
+// redact removes the user, password and fragment of an address, and parameter values that may be secret.
 func redact(address string) string {
 	if _, err := tableaddress.Parse(address); err == nil {
 		return address // the name before its @ is a profile
@@ -131,7 +131,7 @@ func cutOrdinal(address string) (rest, number string) {
 	return address, ""
 }
 
-// splitByPassword reports whether a /, ? or # in a password was parsed as the host's end, as in http://user:12/3@host.
+// splitByPassword reports whether a /, ? or # in a password was taken for the host's end, as in http://user:12/3@host.
 func splitByPassword(u *url.URL) bool {
 	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
 		return u.User == nil
@@ -140,7 +140,7 @@ func splitByPassword(u *url.URL) bool {
 		strings.Contains(u.RawQuery, "@"))
 }
 
-// redactObject redacts oss:// and s3:// addresses, which have no user and no query: ? is part of a glob.
+// redactObject redacts an oss:// or s3:// address, which has no user and no query: ? is part of a glob.
 func redactObject(scheme, rest string) string {
 	bucket, key, slash := strings.Cut(rest, "/")
 	if i := strings.LastIndexByte(bucket, '@'); i >= 0 {
@@ -155,7 +155,7 @@ func redactObject(scheme, rest string) string {
 	return scheme + "://" + bucket
 }
 
-// redactQueryOf redacts a key that seems to contain the query of a signed address.
+// redactQueryOf redacts the query in a key that seems to come from a signed address.
 func redactQueryOf(key string) string {
 	if i := strings.IndexByte(key, '?'); i >= 0 && strings.Contains(key[i:], "=") {
 		return key[:i+1] + redactQuery(key[i+1:], redactParameter)
@@ -163,7 +163,7 @@ func redactQueryOf(key string) string {
 	return key
 }
 
-// redactPath withholds secrets in a path: a segment's parameters (;jsessionid=…), token=… and JSON web tokens.
+// redactPath removes secrets from a path: a segment's parameters (;jsessionid=…), token=… and JSON web tokens.
 func redactPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -192,7 +192,7 @@ func redactQuery(query string, parameter func(string) string) string {
 	return strings.Join(parts, "&")
 }
 
-// redactSetting redacts a parameter of a database address.
+// redactSetting redacts a parameter of a database's address.
 func redactSetting(part string) string {
 	name, value, _ := strings.Cut(part, "=")
 	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") &&
@@ -211,7 +211,7 @@ func redactParameter(part string) string {
 	case err != nil || len(plainName) > mostShown || !parameterName.MatchString(plainName):
 		return withheld
 	case strings.Trim(value, "=") == "":
-		// A token needs no name, and a base64 token may end in =.
+		// A token needs no name, and base64 may end in =.
 		if slices.Contains(harmless, strings.ToLower(plainName)) || found && value == "" && len(part) < shortestToken {
 			return part
 		}
@@ -226,7 +226,7 @@ func redactParameter(part string) string {
 	return part
 }
 
-// redactUnparsed redacts text that cannot be parsed as an address: it drops everything that may be a secret.
+// redactUnparsed redacts an address that cannot be parsed. It removes everything that may be a secret.
 func redactUnparsed(address string) string {
 	scheme, rest, _ := strings.Cut(address, ":")
 	slashes := rest[:len(rest)-len(strings.TrimLeft(rest, "/"))]
@@ -240,10 +240,10 @@ func redactUnparsed(address string) string {
 	return scheme + ":" + slashes + rest
 }
 
-// queryInText matches an address's query, including its ?.
+// queryInText matches the query of an address, including the question mark.
 var queryInText = regexp.MustCompile(`\?[^\s"]*`)
 
-// scrub removes secrets from the text of a net/http error, which quotes the target of a redirect it cannot follow.
+// scrub removes secrets from the text of a net/http error, which may quote the target of a refused redirect.
 func scrub(err error) error {
 	text := queryInText.ReplaceAllString(err.Error(), "?"+withheld)
 	if text = RedactText(text); text == err.Error() {

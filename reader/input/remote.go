@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// version distinguishes the contents that an object has over time.
+// version distinguishes the contents that an object has had over time.
 type version struct {
 	size     int64  // in bytes; -1 if unknown
 	etag     string // "" if unknown
-	modified string // as the server formats it; "" if unknown
+	modified string // in the server's format; "" if unknown
 }
 
 func (v version) String() string {
@@ -25,7 +25,7 @@ func (v version) String() string {
 	return v.modified
 }
 
-// differs describes the difference from another version, or returns "". Equal ETags outweigh different times.
+// differs returns how w differs from v, or "". If the ETags are equal, it ignores the times.
 func (v version) differs(w version) string {
 	switch {
 	case v.size >= 0 && w.size >= 0 && v.size != w.size:
@@ -40,7 +40,7 @@ func (v version) differs(w version) string {
 	return ""
 }
 
-// matchable returns the ETag for If-Match, or "" for a weak one, which never matches (RFC 9110, 13.1.1).
+// matchable returns the ETag for If-Match. It returns "" for a weak ETag, which never matches (RFC 9110, 13.1.1).
 func (v version) matchable() string {
 	if strings.HasPrefix(v.etag, "W/") {
 		return ""
@@ -50,15 +50,15 @@ func (v version) matchable() string {
 
 type reply struct {
 	body    io.ReadCloser
-	version version // version of the whole object
-	off     int64   // offset of the body's first byte in the object
-	partial bool    // the server sent the requested range
+	version version // of the whole object
+	off     int64   // offset in the object of the body's first byte
+	partial bool    // whether the server sent the requested range
 
-	unmarked bool // only the connection's end marks the body's end, as in HTTP/1.0
+	unmarked bool // whether the body ends only with the connection, as in HTTP/1.0
 }
 
-// fetcher asks a server once for a part of an object: n bytes from off, the rest if n < 0, or the whole object without
-// ranges. The error is the library's, a statusError, an unusable, or ErrChanged.
+// fetcher sends a single request for an object: for n bytes from off, for the rest if n < 0, or for the whole object
+// without ranges. An error is from the library, a statusError, an unusable, or ErrChanged.
 type fetcher interface {
 	fetch(ctx context.Context, off, n int64, ranges bool) (*reply, error)
 }
@@ -68,13 +68,13 @@ type remote struct {
 	fetcher
 	name    string
 	version version
-	ranges  bool // the server sends parts, and the size is known
+	ranges  bool // whether the server sends ranges and the size is known
 	retry   Retry
 }
 
 func (r *remote) seekable() bool { return r.ranges }
 
-// request fetches once, under watch, and checks that the reply has the same object's bytes from off on.
+// request sends a single request, under watch, and checks that the reply has the object's bytes from off on.
 func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	w := newWatch(ctx, r.retry.Stall)
 	w.start()
@@ -98,12 +98,12 @@ func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	return rep, nil
 }
 
-// watchedBody is a response body whose reads must not stall.
+// watchedBody is a response body that fails if a read stalls.
 type watchedBody struct {
 	body  io.ReadCloser
 	watch *watch
 
-	waited time.Duration // for the bytes received since the rate was last checked
+	waited time.Duration // time spent on reading the bytes in came
 	came   int
 }
 
@@ -136,7 +136,7 @@ func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
 }
 
-// partReader reads a remote object at any offset. It holds a context because io.ReaderAt takes none.
+// partReader reads a remote object at any offset. It holds a context because ReadAt has no parameter for one.
 type partReader struct {
 	*remote
 	ctx    context.Context
@@ -148,7 +148,7 @@ func (p *partReader) Close() error {
 	return nil
 }
 
-// ReadAt requests the part and, if the connection is cut, the missing rest.
+// ReadAt requests the range and, if the connection is cut, the rest of it.
 func (p *partReader) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read %s at byte %d: before its start", p.name, off)
@@ -195,7 +195,7 @@ func (r *remote) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 }
 
-// stream reads a remote object from its start. If the connection is cut, it requests the rest.
+// stream reads a remote object from its start. If the connection is cut, it requests the rest of the object.
 type stream struct {
 	*remote
 	ctx      context.Context
@@ -203,10 +203,10 @@ type stream struct {
 	patience patience
 	rep      *reply // nil until the next request
 	off      int64
-	err      error // final error; nil until then
+	err      error // returned by all further reads; nil while there is more to read
 }
 
-// connect requests the missing part, if any.
+// connect requests the rest of the object, if there is any.
 func (s *stream) connect() (err error) {
 	if s.ranges && s.off == s.version.size {
 		s.err = io.EOF // an empty range cannot be requested
@@ -248,12 +248,12 @@ func (s *stream) Read(b []byte) (n int, err error) {
 		}
 	}
 	if n > 0 {
-		return n, nil // s.err is returned by the next read
+		return n, nil // the next read returns s.err
 	}
 	return 0, s.err
 }
 
-// failed decides whether an error, or a body's end, is the end of the object, calls for another attempt, or is final.
+// failed decides whether the end of a body, or an error, ends the object, is to be retried, or is final.
 func (s *stream) failed(err error) {
 	s.disconnect()
 	size := s.version.size
@@ -281,11 +281,11 @@ func ofSize(size int64) string {
 	return fmt.Sprintf(" of %d", size)
 }
 
-// newReply interprets a response with a body. It owns the body unless it returns an error.
+// newReply interprets a response with a body. If there is no error, the reply owns the body.
 func newReply(status int, h http.Header, length int64, body io.ReadCloser, off int64) (*reply, error) {
 	rep := &reply{body: body, version: version{size: length, etag: h.Get("ETag"), modified: h.Get("Last-Modified")}}
 	if status != http.StatusPartialContent {
-		// A server may answer a range request for the whole object with the object.
+		// A server may answer a range request with the whole object.
 		if off > 0 {
 			return nil, unusable{errors.New("the server stopped supporting ranges; download the file")}
 		}

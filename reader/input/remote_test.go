@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// cutter passes on only half of the bytes and then cuts the connection, at once or at the end of the request.
+// cutter passes on half of the bytes and then cuts the connection, at once or when the request ends.
 type cutter struct {
 	http.ResponseWriter
 	over <-chan struct{}
@@ -35,7 +35,7 @@ func (c cutter) Write(b []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// faults are faults of a single request, which the next one need not have.
+// faults are faults of single requests: the next request may succeed.
 var faults = map[string]func(s *site, w http.ResponseWriter, r *http.Request){
 	"503":         func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 	"429":         func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
@@ -49,7 +49,7 @@ func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 	for name, fault := range faults {
 		for failing := range int64(5) {
 			s := newSite(t, text)
-			// From the failing request on, every other one fails: the request after a repetition may fail too.
+			// From the failing request on, every second request fails, so that requests after a retry may fail too.
 			s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
 				if number < failing || (number-failing)%2 == 1 {
 					return false
@@ -60,7 +60,7 @@ func TestFaultyRequestsAreRepeatedWithRanges(t *testing.T) {
 			retry := soon
 			retry.Attempts = 10
 			if strings.HasPrefix(name, "stall") {
-				retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look stalled too
+				retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look like a stall
 			}
 			i := expand(t, Options{Retry: retry}, s.address).Items[0]
 			conformance.Equal(t, readAll(t, &i), text, "%s of request %d", name, failing)
@@ -214,7 +214,7 @@ func TestServerDroppingRangesIsError(t *testing.T) {
 	wantError(t, conformance.ErrorOf(r.ReadAt(b[:3], 3)), nil, "sent byte 1 instead of byte 3")
 }
 
-// trickle sends a few bytes after each pause.
+// trickle is an endless body that sends bytes at intervals.
 type trickle struct {
 	pause time.Duration
 	bytes int
@@ -226,7 +226,7 @@ func (r *trickle) Read(p []byte) (int, error) {
 	return min(r.bytes, len(p)), nil
 }
 
-// fetch returns an endless object as a trickle.
+// fetch returns an endless object with this body.
 func (r *trickle) fetch(_ context.Context, off, _ int64, _ bool) (*reply, error) {
 	return &reply{body: r, off: off, version: version{size: -1}}, nil
 }
@@ -308,7 +308,7 @@ func TestCloseAndCancelEndHangingReads(t *testing.T) {
 	}
 }
 
-// A connection cut before the response gives io.EOF, which is not the end of a stream of unknown size.
+// TestUnstartedStreamOfUnknownSizeIsRepeated checks that io.EOF before the response does not end the stream.
 func TestUnstartedStreamOfUnknownSizeIsRepeated(t *testing.T) {
 	s := newSite(t, text)
 	s.noRanges, s.noLength = true, true
@@ -328,7 +328,7 @@ func TestUnstartedStreamOfUnknownSizeIsRepeated(t *testing.T) {
 	conformance.Equal(t, s.requests.Load(), 5, "requests")
 }
 
-// An https address of an http server, or the reverse, is tried once: it remains wrong.
+// TestWrongSchemeIsNotTemporary asks an http server with https, and the reverse. Retries would not help.
 func TestWrongSchemeIsNotTemporary(t *testing.T) {
 	page := http.NotFoundHandler()
 	plain, secure := httptest.NewServer(page), httptest.NewTLSServer(page)
@@ -338,7 +338,7 @@ func TestWrongSchemeIsNotTemporary(t *testing.T) {
 		strings.TrimPrefix(secure.URL, "https")} {
 		_, err := http.Get(at + "/a.csv")
 		if err == nil {
-			continue // the server answers 400
+			continue // this server answers with status 400
 		}
 		conformance.True(t, !again(err) && !Passing(err), "%s: %v is repeated", at, err)
 	}
@@ -367,7 +367,7 @@ func TestBareErrorsAreNotTemporary(t *testing.T) {
 	}
 }
 
-// site is a server that has one object under every path.
+// site is a server that serves the same object under every path.
 type site struct {
 	content            string
 	etag               atomic.Value // holds a string
@@ -472,7 +472,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	conformance.Equal(t, i.Name, strings.Replace(redirect.URL, "//", "//xxxxx@", 1)+"/dt=1/x.csv?Signature=xxxxx", "name")
 	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
 
-	// Nothing listens at a closed server's address.
+	// No server listens at the address of a closed one.
 	closed := httptest.NewServer(s)
 	closed.Close()
 	target = closed.URL
@@ -533,7 +533,7 @@ func TestRedirectsLeakNothingAndStayEncrypted(t *testing.T) {
 	wantError(t, err, nil, "redirects from https to http")
 }
 
-// toServer sends requests for any host to one server.
+// toServer sends requests for any host to the same server.
 type toServer struct{ host string }
 
 func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -19,11 +19,11 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Retry says how failed requests are repeated. All requests of this package only read.
+// Retry controls how failed requests are retried. No request of this package changes anything.
 type Retry struct {
-	Attempts int               // consecutive attempts without a byte before the error is final; 0 means 5
-	Backoff  ratelimit.Backoff // between attempts; the zero Backoff means 200 ms to 5 s
-	Stall    time.Duration     // time without a byte after which a request has failed; 0 means a minute
+	Attempts int               // number of consecutive attempts without data until an error is final; 0 means 5
+	Backoff  ratelimit.Backoff // waits between attempts; the zero Backoff means 200 ms to 5 s
+	Stall    time.Duration     // time without data after which a request fails; 0 means a minute
 }
 
 func (r Retry) withDefaults() Retry {
@@ -35,19 +35,19 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// errStalled is the cancellation cause of requests that watch ends.
+// errStalled is the cause with which watch cancels requests.
 var errStalled = errors.New("no data arrived for too long")
 
-// leastRate is the minimum bytes per second of a body over Retry.Stall, while a reader waits for it. Typing is faster.
+// leastRate is a body's lowest rate in bytes per second, measured over Retry.Stall of waiting. Typing is faster.
 const leastRate = 50
 
-// errSlow ends a body slower than leastRate; another request would be no faster.
+// errSlow ends a body that arrives more slowly than leastRate. A retry would not be faster.
 var errSlow = fmt.Errorf("the server sends less than %d bytes a second; try again when it is faster", leastRate)
 
-// statusError is a server's response with an error status.
+// statusError is a response with an error status.
 type statusError struct {
 	code       int
-	text       string // "" means the code's standard text
+	text       string // "" means the standard text of code
 	retryAfter time.Duration
 }
 
@@ -85,19 +85,19 @@ func (s *statusError) passing() bool {
 	return s.code >= 500
 }
 
-// unusable is an error that another attempt would return again.
+// unusable is an error that another attempt would only repeat.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// otherScheme reports whether a TLS server was asked by http, or the reverse; it relies partly on net/http's messages.
+// otherScheme reports whether http was used for a TLS server or https for a plain one, partly by net/http's messages.
 func otherScheme(err error) bool {
 	return errors.As(err, new(tls.RecordHeaderError)) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") ||
 		strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
-// again reports whether another attempt may succeed, as after any error not known to be permanent.
+// again reports whether another attempt may succeed. It may after any error not known to be permanent.
 func again(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
@@ -121,7 +121,7 @@ func again(err error) bool {
 	return true
 }
 
-// patience counts the failures of one task.
+// patience counts consecutive failures of a task.
 type patience struct {
 	Retry
 	failures int
@@ -129,7 +129,7 @@ type patience struct {
 
 func (p *patience) progress() { p.failures = 0 }
 
-// wait returns nil when it is time for another attempt, or else the final error.
+// wait waits until it is time for another attempt and returns nil, or returns the final error.
 func (p *patience) wait(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -153,12 +153,12 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	return nil
 }
 
-// exhausted is the last error of a task whose attempts have run out although each might have succeeded.
+// exhausted is the last error of a task that has used up its attempts, although each might have succeeded.
 type exhausted struct{ error }
 
 func (e *exhausted) Unwrap() error { return e.error }
 
-// Passing reports whether the same command may succeed later; it knows errors of databases too.
+// Passing reports whether the same command may succeed later. It also recognises errors of databases.
 func Passing(err error) bool {
 	var (
 		all *exhausted
@@ -175,14 +175,14 @@ func Passing(err error) bool {
 	return errors.As(err, &op)
 }
 
-// OfTransport reports whether an error concerns reaching an input rather than its content.
+// OfTransport reports whether an error is about reaching an input, not about its content.
 func OfTransport(err error) bool {
 	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) ||
 		errors.As(err, new(*objectstore.Error)) ||
 		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 
-// ended returns why a context ended: its reader was closed, or the context's own error.
+// ended returns why a context has ended: because the reader was closed, or with the context's own error.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, fs.ErrClosed) {
 		return cause
@@ -190,7 +190,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// errCut replaces io.EOF of a connection cut before the response; readers would take it for the end of the input.
+// errCut replaces the io.EOF of a connection cut before the response, which readers would take for the input's end.
 var errCut = fmt.Errorf("the connection was cut: %w", io.ErrUnexpectedEOF)
 
 func plainEOF(err error) error {
@@ -200,7 +200,7 @@ func plainEOF(err error) error {
 	return err
 }
 
-// attempt calls f until it succeeds or patience ends. Every call is watched for stalls.
+// attempt calls f until it succeeds or the attempts are used up. It watches each call for stalls.
 func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error {
 	p := patience{Retry: r}
 	for {
@@ -217,7 +217,7 @@ func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// watch cancels a request that stalls. Only time spent waiting for the request counts, not a slow consumer.
+// watch cancels a request that stalls. Only time spent waiting for data counts, so a slow consumer does no harm.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -241,7 +241,7 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// explain replaces the error of a request that watch cancelled.
+// explain replaces the error of a request that watch has cancelled.
 func (w *watch) explain(err error) error {
 	if err != nil && context.Cause(w.ctx) == errStalled {
 		return errStalled
@@ -249,7 +249,7 @@ func (w *watch) explain(err error) error {
 	return plainEOF(bare(err))
 }
 
-// bare unwraps the libraries' errors: the caller names the operation and the path or address, without secrets.
+// bare unwraps errors of libraries, because callers name the operation and the path, or the address without secrets.
 func bare(err error) error {
 	for {
 		switch e := err.(type) {
@@ -263,15 +263,15 @@ func bare(err error) error {
 	}
 }
 
-// stoppable reads in a goroutine into a buffer of its own, because reading a terminal or pipe cannot be interrupted.
+// stoppable reads in a goroutine, into its own buffer, because reads of a terminal or pipe cannot be interrupted.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
-	rest    []byte // part of buf that is not yet delivered
-	err     error  // returned after rest
+	rest    []byte // part of buf not yet delivered
+	err     error  // returned once rest is empty
 	pending chan readResult
-	reading bool // a result is pending
+	reading bool // whether a result is pending
 }
 
 type readResult struct {
@@ -279,12 +279,12 @@ type readResult struct {
 	err error
 }
 
-// Stoppable returns a reader whose reads end with ctx. It may read ahead, so nothing else may read r from then on.
+// Stoppable returns a reader whose reads end with ctx. It may read ahead, so nothing else may then read r.
 func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }
 
-// Soon waits until Read would not block (true) or late fires (false).
+// Soon waits until Read would not block, or until late fires. It reports whether Read would not block.
 func (s *stoppable) Soon(late <-chan time.Time) bool {
 	for len(s.rest) == 0 && s.err == nil {
 		if !s.reading {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Table formats keep a log of a table's current files; other files in the folder may hold rows deleted since.
+// These table formats keep a log of a table's current files. Other files in its folder may hold deleted rows.
 
-// tableKind is a table format in which a folder's files are not simply the table's rows.
+// tableKind is a table format whose folders may hold files that are no longer part of the table.
 type tableKind struct {
 	name   string
-	folder string                 // folder within the table's folder
-	file   func(name string) bool // recognises the format by a file in folder; nil if folder is enough
-	export string                 // how to export its rows
+	folder string                 // name of the log's folder inside the table's folder
+	file   func(name string) bool // reports whether a file in folder is of this format; nil if the folder's name is enough
+	export string                 // how to export the table's rows
 }
 
 var tableKinds = []*tableKind{
@@ -42,30 +42,30 @@ func isPaimonSnapshot(name string) bool {
 	return name == "LATEST" || found && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// refuse returns why the input name, in the table at folder, is refused.
+// refuse returns the error for input name, which is in the table at folder.
 func (k *tableKind) refuse(name, folder string) error {
 	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps stale files; load what the table "+
 		"holds: write it with a program that reads its log, such as %s. A file copied elsewhere is read",
 		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
 }
 
-// tableData reports whether a table's data file may have this name.
+// tableData reports whether a file with this name may hold rows of a table.
 func tableData(name string) bool {
 	return slices.Contains([]string{".parquet", ".parq", ".orc", ".avro"}, strings.ToLower(path.Ext(name)))
 }
 
-// tableAt is a folder that holds a table.
+// tableAt is a table in a folder.
 type tableAt struct {
 	kind   *tableKind
 	folder string
 }
 
-// logs reports whether name is in the table's log rather than among its rows.
+// logs reports whether name belongs to the table's log.
 func (t *tableAt) logs(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(name, t.folder), "/"), t.kind.folder+"/")
 }
 
-// checkTable refuses a file that is part of a table. Tables above base, the argument, matter only for data files.
+// checkTable refuses a file that is part of a table. If the table is above base, only data files are refused.
 func (e *expander) checkTable(name, base string) error {
 	folder, err := realFolder(filepath.Dir(name))
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *expander) checkTable(name, base string) error {
 	return t.kind.refuse(name, t.folder)
 }
 
-// realFolder resolves a folder's links.
+// realFolder returns a folder's absolute path with all links resolved.
 func realFolder(name string) (string, error) {
 	full, err := filepath.Abs(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func realFolder(name string) (string, error) {
 	return filepath.ToSlash(full), nil
 }
 
-// localTable returns the table that a folder is in, or nil.
+// localTable returns the table that contains a folder, or nil.
 func (e *expander) localTable(folder string) *tableAt {
 	if t, known := e.tables[folder]; known {
 		return t
@@ -115,7 +115,7 @@ func (e *expander) localTable(folder string) *tableAt {
 	return found
 }
 
-// isLocal reports whether a folder holds a table of this kind. An unreadable log fails later, when its files are read.
+// isLocal reports whether a folder holds a table of this kind. If its log is unreadable, reading its files fails later.
 func (k *tableKind) isLocal(folder string) bool {
 	log := filepath.Join(folder, k.folder)
 	info, err := os.Stat(log)
@@ -129,7 +129,7 @@ func (k *tableKind) isLocal(folder string) bool {
 	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return k.file(entry.Name()) })
 }
 
-// tableOfKey returns the table whose log contains the key, or nil.
+// tableOfKey returns the table whose log contains an object with this key, or nil.
 func tableOfKey(key string) *tableAt {
 	for _, k := range tableKinds {
 		at := strings.LastIndex("/"+key, "/"+k.folder+"/")
@@ -144,7 +144,7 @@ func tableOfKey(key string) *tableAt {
 	return nil
 }
 
-// checkTables refuses objects listed after the first before if they are part of a table, by its log or its folder.
+// checkTables refuses the objects in Items[before:] if they are part of a table, by listed logs or by their folder.
 func (l *lister) checkTables(ctx context.Context, before int, base string, listed []*tableAt) error {
 	for _, i := range l.set.Items[before:] {
 		key := strings.TrimPrefix(i.Name, l.name(""))
@@ -162,7 +162,7 @@ func (l *lister) checkTables(ctx context.Context, before int, base string, liste
 	return nil
 }
 
-// checkAbove refuses an object if its folder, or a folder above, is a table.
+// checkAbove refuses an object if its folder, or a folder above that, is a table.
 func (l *lister) checkAbove(ctx context.Context, name, folder string) error {
 	folder = strings.TrimSuffix(strings.TrimPrefix(folder, "/"), "/")
 	for {
@@ -184,7 +184,7 @@ func (l *lister) checkAbove(ctx context.Context, name, folder string) error {
 	}
 }
 
-// remoteTable returns the table in a bucket's folder, or nil if there is none or the folder may not be listed.
+// remoteTable returns the table in a bucket's folder. It returns nil if there is none or listing is forbidden.
 func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, error) {
 	if folder != "" {
 		folder += "/"

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// tablesOf lists files of tables of every kind, and files beside them.
+// tablesOf lists files in tables of every kind, and other files beside them.
 var tablesOf = []string{
 	"w/delta/part-0.parquet", "w/delta/dt=2024-01-01/part-1.parquet", "w/delta/_delta_log/00000000000000000000.json",
 	"w/hudi/2024/01/a.parquet", "w/hudi/.hoodie/hoodie.properties", "w/iceberg/data/d=1/a.parquet",
@@ -28,7 +28,7 @@ func TestFilesOfTableFormatsAreRefusedByName(t *testing.T) {
 		{"w/delta/", "Delta Lake"},
 		{"w", "Delta Lake"}, // one level up
 		{".", "Delta Lake"},
-		{"w/delta/part-0.parquet", "Delta Lake"}, // as a shell expands a glob
+		{"w/delta/part-0.parquet", "Delta Lake"}, // as a shell would expand a glob
 		{"w/delta/*.parquet", "Delta Lake"},
 		{"w/delta/*", "Delta Lake"},
 		{"w/*/*.parquet", "Delta Lake"},
@@ -68,7 +68,7 @@ func TestFilesBesideTableAreRead(t *testing.T) {
 		"w/plain/a.parquet":   "w/plain/a.parquet",
 		"w/*.csv":             "w/notes.csv",
 		"w/notes.csv":         "w/notes.csv",
-		"w/delta/_delta_log/": "w/delta/_delta_log/00000000000000000000.json", // the log itself may be wanted
+		"w/delta/_delta_log/": "w/delta/_delta_log/00000000000000000000.json", // a log may be wanted itself
 	} {
 		wantNames(t, expand(t, Options{}, arg), strings.Fields(want)...)
 		wantNames(t, expand(t, s.o, s.at+arg), s.names(strings.Fields(want)...)...)
@@ -81,7 +81,7 @@ const (
 		`{"itemCount":2,"dataFileS3Key":"AWSDynamoDB/01/data/a.json.gz"}` + "\n"
 )
 
-// exportOf writes a DynamoDB export; files without text are left out.
+// exportOf writes a DynamoDB export with these files in place of its usual ones. Empty texts leave files out.
 func exportOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "01")
@@ -152,7 +152,7 @@ func TestIncompleteExportIsRefused(t *testing.T) {
 			conformance.Refused(t, err, tt.want, "error")
 		})
 	}
-	for _, text := range []string{"{\"a\":1}\n", "[]\n"} { // merely have the name of a list
+	for _, text := range []string{"{\"a\":1}\n", "[]\n"} { // files that merely have the name of a list
 		dir := exportOf(t, map[string]string{exportFiles: text, exportSummary: text})
 		for _, name := range []string{exportFiles, exportSummary} {
 			wantNames(t, expand(t, Options{}, filepath.Join(dir, name)), filepath.Join(dir, name))

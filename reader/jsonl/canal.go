@@ -16,19 +16,19 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Messages of canal (FlatMessage, as written by LogEventConvert 1.1) and of programs with the same form (DTS, TiCDC):
+// Messages of canal (FlatMessage, as written by LogEventConvert 1.1) and of programs with the same format (DTS, TiCDC):
 //
 // 	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
 // 	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
 //
-// Maxwell's messages have one row and no types; the user states the types:
+// Maxwell's messages have one row and no types, so the user gives the types:
 //
 // 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Every value of canal is a string or null. Values become what a load of the same table from the database would give.
-// Inexact values are refused, unless the user states the column's type, which then reads canal's text.
+// Canal writes every value as a string or null. Values become what a load of the same table from the database would
+// give. Inexact values are refused, unless the user gives the column's type, which is then applied to canal's text.
 
-// canalRows holds the members of a message that show how many rows it has.
+// canalRows holds the members of a message that depend on the number of its rows.
 type canalRows struct {
 	Data rowList  `json:"data"`
 	Old  rowList  `json:"old"`
@@ -38,7 +38,7 @@ type canalRows struct {
 	MaxwellKeys []string `json:"primary_key_columns"`
 }
 
-// rowList is an array of rows, or a single row.
+// rowList is an array of rows or, in JSON, a single row.
 type rowList []json.RawMessage
 
 func (l *rowList) UnmarshalJSON(text []byte) error {
@@ -49,7 +49,7 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]json.RawMessage)(l))
 }
 
-// UnfoldCanal returns lines with one row per message. An update of the primary key becomes a deletion and an insertion.
+// UnfoldCanal returns messages with one row each. It splits updates of the primary key into deletion and insertion.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -57,8 +57,8 @@ func UnfoldCanal(r io.Reader, longest int) io.Reader {
 type unfolding struct {
 	lines    *bufio.Reader
 	longest  int
-	line     []byte // read so far
-	passes   bool   // skipping the rest of an overlong line
+	line     []byte // the part read so far
+	passes   bool   // whether the rest of an overlong line is being passed on unchanged
 	unfolded bytes.Buffer
 	err      error
 }
@@ -85,7 +85,7 @@ func (u *unfolding) Read(p []byte) (int, error) {
 	return u.unfolded.Read(p)
 }
 
-// rows splits a message into messages of one row. It returns false if the message needs no splitting.
+// rows splits a message into messages of one row each. It returns false if there is no need.
 func (u *unfolding) rows() bool {
 	var m canalRows
 	if err := json.Unmarshal(u.line, &m); err != nil || len(m.Data) == 0 || len(m.Old) > 0 && len(m.Old) != len(m.Data) {
@@ -108,7 +108,7 @@ func (u *unfolding) rows() bool {
 		all["type"], _ = json.Marshal(kind)
 		all["data"], _ = json.Marshal([]any{data})
 		all["old"], _ = json.Marshal(old)
-		line, _ := json.Marshal(all) // JSON always marshals
+		line, _ := json.Marshal(all) // marshalling JSON cannot fail
 		u.unfolded.Write(append(line, '\n'))
 	}
 	for i, row := range m.Data {
@@ -125,7 +125,7 @@ func (u *unfolding) rows() bool {
 	return true
 }
 
-// movedRow returns the row before an update of its primary key; nil if the key is unchanged or the old row incomplete.
+// movedRow returns the row before an update of its key, or nil if the key did not change or values are missing.
 func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	var before, old map[string]json.RawMessage
 	if json.Unmarshal(m.Data[i], &before) != nil || json.Unmarshal(m.Old[i], &old) != nil ||
@@ -139,18 +139,18 @@ func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	return before
 }
 
-// canalMessage has the positions of a message's members.
+// canalMessage holds a message's kind, and the positions of its members.
 type canalMessage struct {
 	kind, sql string
 	ddl       bool
-	canal     bool // Maxwell has no isDdl
-	data, old int  // positions of the first row; -1 if there is none
-	more      bool // there are more rows: the message was not unfolded
+	canal     bool // false for Maxwell, which has no isDdl
+	data, old int  // positions of the first rows; -1 if there is none
+	more      bool // whether there are more rows, because the message was not unfolded
 	types     int
 	typesEnd  int
 }
 
-// canalChange parses a message with one row.
+// canalChange parses a message, which must have one row.
 func (p *Parser) canalChange(start int) bool {
 	s := &p.scan
 	m := canalMessage{data: -1, old: -1, types: -1}
@@ -169,7 +169,7 @@ func (p *Parser) canalChange(start int) bool {
 		case "ts":
 			if p.options.Changes.Form == MaxwellChanges {
 				p.changed.at.Millis = int64(p.natural(from))
-				if p.changed.at.Millis < 1e11 { // seconds, except in messages of statements
+				if p.changed.at.Millis < 1e11 { // seconds, except in messages about statements
 					p.changed.at.Millis *= 1000
 				}
 			}
@@ -203,8 +203,8 @@ func (p *Parser) canalChange(start int) bool {
 		return ok
 	}
 	switch m.kind {
-	case "INSERT", "INIT", "insert", "bootstrap-insert": // INIT is from DTS: a row that existed before
-	case "UPDATE", "update": // has the columns that the server logged
+	case "INSERT", "INIT", "insert", "bootstrap-insert": // INIT is written by DTS for a row that already existed
+	case "UPDATE", "update": // has only the columns that the server logged
 		p.record.Mode = table.Update
 	case "DELETE", "delete":
 		p.record.Mode = table.Delete
@@ -243,7 +243,7 @@ func (p *Parser) canalChange(start int) bool {
 	}) && p.changesAny()
 }
 
-// untyped returns the names of the row's columns whose type the user has not stated.
+// untyped returns the names of the loaded columns of a row whose types the user has not given.
 func (p *Parser) untyped(row int) (names []string) {
 	of := &p.options.Changes
 	p.members(row, func(name []byte, _, _ int) bool {
@@ -255,7 +255,7 @@ func (p *Parser) untyped(row int) (names []string) {
 	return names
 }
 
-// firstRow returns the position of an array's first object, and whether there are more.
+// firstRow returns the position of an array's first object, and whether more objects follow.
 func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	s := &p.scan
 	switch s.data[from] {
@@ -273,17 +273,17 @@ func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	return at, s.token() == ','
 }
 
-// harmless lists statements that change no row: they create tables or change indexes.
+// harmless lists kinds of statements that change no rows: they create tables, or create or drop indexes.
 var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
 
-// changesRows matches the statements that canal copies with the type QUERY and that may change rows.
+// changesRows matches statements that canal copies with the type QUERY and that may change rows.
 var changesRows = regexp.MustCompile(
 	`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
 
 // beside matches a character that cannot be part of a name.
 const beside = `[^\p{L}\p{N}_$]`
 
-// canalDefinition skips a statement that does not change the loaded table.
+// canalDefinition skips a statement that does not change the loaded table, and refuses any other.
 func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	named := p.options.Changes.Table
 	if whole := p.options.Changes.Whole; named == "" && whole != nil {
@@ -301,7 +301,7 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	return p.pass(true)
 }
 
-// canalColumns returns the columns in the member mysqlType between two positions; nil if there are none.
+// canalColumns returns the columns in the member mysqlType, which is between two positions; nil if it has none.
 func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -323,7 +323,7 @@ func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 
 var mysqlTypes = regexp.MustCompile(`^([a-z]+)\s*(?:\((\d+)(?:,\d+)?\))?`)
 
-// canalColumn returns how the values of a column of that type are read.
+// canalColumn returns how to read the values of a column of a MySQL type.
 func canalColumn(of string) *changedColumn {
 	c := &changedColumn{digits: -1}
 	base, length := "", ""
@@ -381,7 +381,7 @@ func readUnsignedText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int)
 	return ""
 }
 
-// readDatetime reads a time the way a load from the server does.
+// readDatetime reads a time as a load from the server would.
 func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	text := p.textAt(from)
 	if len(text) < len("2006-01-02 15:04:05") {
@@ -391,7 +391,7 @@ func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) str
 	return ""
 }
 
-// readLatin1 reads bytes, each written as the character with that number.
+// readLatin1 reads bytes that are written as the characters with their numbers.
 func readLatin1(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.data[from] != '"' {
 		return noText

@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// cell is a value {"C":…,"V":…} in self-describing rows and in the vendor's exports.
+// cell is a value {"C":…,"V":…} in a self-describing row or in an export of Tablestore's command-line tool.
 type cell struct {
-	vendors              bool // of the vendor's tool: few members, in any letter case; TS may be null or 0
+	vendors              bool // written by Tablestore's tool: few members, names in any case; TS may be null or 0
 	name                 []byte
 	value, kind          record.Datum // Null if absent
 	named, valued, isInt bool
@@ -23,14 +23,14 @@ type cell struct {
 	at, unit, scale      int64
 }
 
-// vendorsMembers are the members that the vendor's tool writes, vendorsKinds the kinds that it names in T.
+// vendorsMembers are the members that Tablestore's tool writes; vendorsKinds are the kinds that it writes in T.
 var (
 	vendorsMembers = []string{"C", "V", "T", "IsInt", "TS"}
 	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true,
 		record.String: true, record.Boolean: true}
 )
 
-// cell reads an object with a value, under PK or Attr. If false, bad is set. Unknown members are refused.
+// cell reads an object with a value, under PK or Attr. It refuses unknown members. If ok is false, p.bad is set.
 func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
 	s := &p.scan
 	from := s.pos
@@ -52,7 +52,7 @@ func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
 	return d, p.refuse(string(c.name), code, fmt.Sprintf("%s: %s", table.Show(c.value.Bytes), why), from)
 }
 
-// cellMember handles one member of a cell.
+// cellMember reads one member of a cell.
 func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 	s, name := &p.scan, string(key)
 	if c.vendors {
@@ -111,7 +111,7 @@ const (
 	tooPrecise = "more digits than a double keeps"
 )
 
-// datum returns the value or why it is wrong. An untyped number is a double; under PK in vendors' rows, any number.
+// datum returns the value, or why it is wrong. Untyped numbers are doubles; in the tool's keys, they may be integers.
 func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	v := &c.value
 	kind, known := kindNamed(c.kind.Bytes)
@@ -164,7 +164,7 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	return d, why
 }
 
-// kindFault returns what is wrong with a parsed value that must be of some kind; "" if nothing.
+// kindFault returns what is wrong with a value that was parsed as a certain kind, or "".
 func kindFault(err error, is bool, otherwise string) string {
 	switch {
 	case is && err == nil:
@@ -175,7 +175,7 @@ func kindFault(err error, is bool, otherwise string) string {
 	return otherwise
 }
 
-// unbase64 decodes text into the scanner's memory.
+// unbase64 decodes text into memory of the scanner.
 func unbase64(s *scanner, text []byte) ([]byte, bool) {
 	at := len(s.scratch)
 	var err error

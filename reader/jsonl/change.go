@@ -13,59 +13,59 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// ChangeForm is the form in which a program writes changes of rows.
+// ChangeForm is a format in which a program writes changes of rows.
 type ChangeForm uint8
 
 const (
 	NoChanges ChangeForm = iota
-	// events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or only the
-	// payload
+	// DebeziumChanges are events of Debezium's connectors, as written by its JSON converter: with schema and payload, or
+	// with the payload alone.
 	DebeziumChanges
 	CanalChanges    // messages of canal, with one row each
 	MaxwellChanges  // messages of Maxwell
 	DynamoDBChanges // incremental exports of DynamoDB, with the last change of each item
 )
 
-// Codes of a change that ends a load, because later changes may depend on it.
+// Codes of changes that end a load, because later changes may depend on them.
 const (
-	CodeChange = "BadChange"   // the line is not a complete change of the form
+	CodeChange = "BadChange"   // the line is not a complete change in the expected format
 	CodeDDL    = "TableChange" // the table was altered, truncated or dropped
-	CodeTable  = "OtherTable"  // changes of several tables, and none is selected
+	CodeTable  = "OtherTable"  // there are changes of several tables, and none is selected
 )
 
-// Changes say how changes are read.
+// Changes controls how changes are read.
 type Changes struct {
 	Form  ChangeForm
-	Table string // the loaded table, also as "schema.orders" or "shop.schema.orders"; "" for the only one
-	// Whole is the table's full name, shared by all readers of a load. With nil, tables are not compared.
+	Table string // the loaded table, such as "orders", "schema.orders" or "shop.schema.orders"; "" if there is only one
+	// Whole is the table's full name, shared by all readers of a load. If it is nil, tables are not compared.
 	Whole *TableOnce
-	// Without reports whether a column is not loaded; nil means that all are loaded.
+	// Without reports whether a column is not loaded. Nil means that all columns are loaded.
 	Without func(column string) bool
-	Typed   func(column string) bool // reports whether the user gave the type, for events without a schema
+	Typed   func(column string) bool // reports whether the user gave a column's type, for events without a schema
 }
 
-// changed is the parser's state between changes.
+// changed is the parser's state for changes.
 type changed struct {
-	passes bool     // the line gives no record
-	others int      // lines in the split about other tables
-	at     LogPlace // place of the last change
+	passes bool     // whether the line gives no record
+	others int      // number of lines in the split that are about other tables
+	at     LogPlace // place of the latest change
 
 	event  debeziumEvent
 	schema changedSchema
 }
 
-// LogPlace is the place of a change in its source's log; a zero field is unknown.
+// LogPlace is the place of a change in its source's log. A zero field is unknown.
 type LogPlace struct {
-	File     string // name of a binary log's file
+	File     string // name of the binary log's file
 	Position uint64
-	LSN      uint64 // position in a log of PostgreSQL
+	LSN      uint64 // position in PostgreSQL's log
 	Millis   int64  // time of the change, in milliseconds since 1970
 }
 
-// Followed returns the number of other tables' changes in the split so far, and the place of the last change.
+// Followed returns the number of changes of other tables in the split so far, and the place of the latest change.
 func (p *Parser) Followed() (others int, last LogPlace) { return p.changed.others, p.changed.at }
 
-// natural returns the natural number at a position, or 0 if there is none.
+// natural returns the natural number at a position, or 0 if there is no number.
 func (p *Parser) natural(at int) uint64 {
 	end := at
 	for data := p.scan.data; end < len(data) && data[end] >= '0' && data[end] <= '9'; {
@@ -75,11 +75,11 @@ func (p *Parser) natural(at int) uint64 {
 	return n
 }
 
-// change parses a change, starting at the first byte of its value.
+// change parses a change that starts at the first byte of its value.
 func (p *Parser) change() bool {
 	s := &p.scan
 	p.record.Cells, p.record.Mode = p.record.Cells[:0], table.Put
-	if s.token() == 'n' && s.word("null") { // a tombstone for a broker's log compaction
+	if s.token() == 'n' && s.word("null") { // a tombstone, which a broker needs for log compaction
 		return p.pass(false)
 	}
 	start := s.pos
@@ -91,7 +91,7 @@ func (p *Parser) change() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is known to be a JSON object without repeated keys.
+	// From here on, the text is known to be a JSON object without repeated keys.
 	ok := false
 	switch p.options.Changes.Form {
 	case DynamoDBChanges:
@@ -108,7 +108,7 @@ func (p *Parser) change() bool {
 	return ok
 }
 
-// pass notes that the line gives no record; other: because the change is of another table.
+// pass marks the line as giving no record. other means that the change is of another table.
 func (p *Parser) pass(other bool) bool {
 	p.changed.passes = true
 	if other {
@@ -117,7 +117,7 @@ func (p *Parser) pass(other bool) bool {
 	return true
 }
 
-// ofTable skips changes of other tables, or refuses them. name is the table's name, preceded by its parents'.
+// ofTable skips or refuses changes of other tables. name has the table's name, after those of its database and schema.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
 	if c.Table != "" && !IsTable(c.Table, name) {
@@ -135,13 +135,13 @@ func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	return true, true
 }
 
-// TableOnce is a table's full name, set by its first user. It is safe for concurrent use.
+// TableOnce is a table's full name, which its first user sets. It is safe for concurrent use.
 type TableOnce struct {
 	mu   sync.Mutex
 	name string
 }
 
-// Is sets the name if it has not been set, and returns the set name.
+// Is sets the name unless it is set already, and returns it.
 func (t *TableOnce) Is(name string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *TableOnce) Is(name string) string {
 	return t.name
 }
 
-// IsTable reports whether the table with the given parts of a name is the named one.
+// IsTable reports whether named, which may be qualified, refers to the table with a full name of these parts.
 func IsTable(named string, name []string) bool {
 	last := len(name) - 1
 	for i := range name {
@@ -160,7 +160,7 @@ func IsTable(named string, name []string) bool {
 	return false
 }
 
-// members calls each with the key and the value's bounds for every member of the object at a position, in checked text.
+// members calls each for every member of the object at a position, with the value's bounds. The text must be valid.
 func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool {
 	s := &p.scan
 	s.pos = at + 1
@@ -171,7 +171,7 @@ func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool 
 		}
 		key, _ := s.text()
 		s.token()
-		s.pos++ // skips the colon
+		s.pos++ // the colon
 		s.space()
 		from := s.pos
 		s.past()
@@ -185,7 +185,7 @@ func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool 
 	return true
 }
 
-// past skips the value at scan's position, in checked text.
+// past skips the value at the current position. The text must be valid.
 func (s *scanner) past() {
 	depth := 0
 	for ; s.pos < len(s.data); s.pos++ {
@@ -217,7 +217,7 @@ func (s *scanner) past() {
 	}
 }
 
-// textAt returns the string at a position, or "" if there is none.
+// textAt returns the string at a position, or "" if there is no string.
 func (p *Parser) textAt(at int) string {
 	s := &p.scan
 	if s.data[at] != '"' {
@@ -275,14 +275,14 @@ func (p *Parser) dynamoChange(start int) bool {
 	})
 }
 
-// changeMarks lists members by which the first records of each form are recognised.
+// changeMarks holds the members by which each format's first records are recognised.
 var changeMarks = []struct {
 	form  ChangeForm
 	marks [2]string
 }{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}},
 	{MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
 
-// GuessChanges returns the form of a text's changes and the first one's table, if stated, or why none can be read.
+// GuessChanges returns a text's format of changes and the first change's table, or why none can be read.
 func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm, name, why string) {
 	for _, of := range changeMarks {
 		form := of.form

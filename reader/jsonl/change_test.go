@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// debeziumText returns an event for a table shop.public.orders with one column besides id, as in the documentation.
+// debeziumText returns an event, as in Debezium's documentation, for a table shop.public.orders with id and one column.
 func debeziumText(connector, op, column, value string) string {
 	const of = `"__debezium.source.column.type":"OTHER"`
 	switch {
@@ -258,7 +258,7 @@ func TestDynamoDBExportLinesBecomeChanges(t *testing.T) {
 	}
 }
 
-// FuzzChange parses any line; removing white space must not change the result.
+// FuzzChange parses any line. Without white space, the line must give the same result.
 func FuzzChange(f *testing.F) {
 	f.Add([]byte(debeziumText("postgresql", "u", `"type":"string"`, `"x"`)))
 	f.Add([]byte(debeziumText("mysql", "d", `"type":"int64","name":"io.debezium.time.Timestamp"`, `5`)))
@@ -290,7 +290,7 @@ func unfolded(t *testing.T, text string, longest int) string {
 	return string(conformance.Try(io.ReadAll(UnfoldCanal(strings.NewReader(text), longest))).Must(t))
 }
 
-// canalText returns a canal message for a table shop.orders, as in canal's documentation.
+// canalText returns a message, as in canal's documentation, for a table shop.orders.
 func canalText(kind, data, old, of string) string {
 	return `{"data":` + data +
 		`,"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint(20)",` +
@@ -298,7 +298,7 @@ func canalText(kind, data, old, of string) string {
 		`"ts":1589373560798,"type":"` + kind + `"}` + "\n"
 }
 
-// kindsOf replaces the names of kinds in the expected output of changesOf by their numbers.
+// kindsOf replaces names of kinds by their numbers in expected outputs of changesOf.
 var kindsOf = strings.NewReplacer("INTEGER:", fmt.Sprint(record.Integer, ":"), "NULL:", fmt.Sprint(record.Null, ":"),
 	"UNSIGNED:", fmt.Sprint(record.Unsigned, ":"), "DOUBLE:", fmt.Sprint(record.Double, ":"),
 	"STRING:", fmt.Sprint(record.String, ":"), "BINARY:", fmt.Sprint(record.Binary, ":"))
@@ -415,7 +415,7 @@ func TestCanalStatementsThatMayChangeTableEndLoad(t *testing.T) {
 	}
 }
 
-func TestNamesInStatementsMatchWholeWords(t *testing.T) {
+func TestStatementsMatchWholeTableNames(t *testing.T) {
 	for name, sql := range map[string]string{"订单": "rename table `订单` to `a_订单`, `b_订单` to `订单`", "$a": "drop table $a"} {
 		text := fmt.Sprintf(`{"database":"shop","table":"x","isDdl":true,"type":"RENAME","sql":%q}`, sql)
 		all, _ := changesOf(text, Changes{Form: CanalChanges, Table: name})
@@ -429,7 +429,7 @@ func TestUpdateOfOmittedColumnsIsSkipped(t *testing.T) {
 	conformance.True(t, len(all) == 0 && others == 0, "%q, %d others", all, others)
 }
 
-// TestFormGuessIsStable uses columns named like the members of other forms.
+// TestFormGuessIsStable guesses the format of a message whose columns are named like members of other formats.
 func TestFormGuessIsStable(t *testing.T) {
 	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"),
 		`"v":"text"`, `"xid":"int","op":"text","source":"text"`)

@@ -16,15 +16,15 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Events of Debezium, according to its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x). Values
+// This file parses events of Debezium as documented for its connectors to PostgreSQL, MySQL and MariaDB (3.x). Values
 // become what a load of the same table from the database would give (docs/sql.md); inexact ones are refused.
 
-// debeziumEvent is an event's payload.
+// debeziumEvent is the payload of an event.
 type debeziumEvent struct {
 	op            string
-	before, after int // positions of the objects; -1 if null
+	before, after int // positions of these objects; -1 if null
 	connector     string
-	nulls         bool // a null is kept even if the column has a default
+	nulls         bool // whether nulls are written as null even if a column has a default
 	table         []string
 	ddl           string
 }
@@ -58,7 +58,7 @@ func (p *Parser) debeziumChange(start int) bool {
 	if e.ddl != "" {
 		return p.definition(payload)
 	}
-	if e.op == "m" { // a message that an application wrote to the log
+	if e.op == "m" { // a message that an application has written to the log
 		return p.pass(false)
 	}
 	if e.op == "" || len(e.table) == 0 {
@@ -92,7 +92,7 @@ func (p *Parser) debeziumChange(start int) bool {
 	return p.changesAny()
 }
 
-// changesAny skips an update that changes no loaded column.
+// changesAny skips an update that does not change a loaded column.
 func (p *Parser) changesAny() bool {
 	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells,
 		func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
@@ -101,7 +101,7 @@ func (p *Parser) changesAny() bool {
 	return true
 }
 
-// sameKey refuses an update of the table's key: a connector writes two events only if the database's own key changes.
+// sameKey refuses an update that changes the table's key, if that is not the database's: then it is a single event.
 func (p *Parser) sameKey(e *debeziumEvent) bool {
 	if e.op != "u" || e.before < 0 {
 		return true
@@ -121,7 +121,7 @@ func (p *Parser) sameKey(e *debeziumEvent) bool {
 	})
 }
 
-// readEvent reads a payload. It reports whether it is a heartbeat, or the begin or end of a transaction.
+// readEvent reads a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
 func (p *Parser) readEvent(payload int) (other bool) {
 	e := &p.changed.event
 	*e = debeziumEvent{before: -1, after: -1, table: e.table[:0]}
@@ -161,7 +161,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			case "connector":
 				e.connector = p.textAt(from)
 			case "snapshot":
-				e.nulls = p.scan.data[from] == 'n' // the member's default is false
+				e.nulls = p.scan.data[from] == 'n' // absent members have the default false
 			case "db":
 				in[0] = p.textAt(from)
 			case "schema":
@@ -192,7 +192,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 
 var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)
 
-// definition skips a statement about other tables and refuses one about this table, which has not been applied here.
+// definition skips a statement about other tables. It refuses one about this table: it has not been applied here.
 func (p *Parser) definition(payload int) bool {
 	var of struct {
 		Changes []struct {
@@ -222,26 +222,26 @@ func (p *Parser) definition(payload int) bool {
 	return p.pass(true)
 }
 
-// changedSchema holds the columns of the last schema.
+// changedSchema holds the columns of the latest schema.
 type changedSchema struct {
 	text      []byte
 	connector string
 	columns   map[string]*changedColumn
 }
 
-// changedColumn says how a column's values are read.
+// changedColumn defines how a column's values are read.
 type changedColumn struct {
 	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
-	refuse string // why the values are refused; "" if they are not
-	unit   int64  // of a time: units per second
-	digits int    // digits of the fraction of a second; -1 for all
+	refuse string // why the values are refused; "" if they are accepted
+	unit   int64  // for times: units per second
+	digits int    // for times: digits of the second's fraction; -1 for all
 	scale  int32
 	length int
-	// instead is the column's default as JSON, which the converter may have written instead of a null.
+	// instead is the column's default in JSON, which the converter may have written in place of a null.
 	instead []byte
 }
 
-// columnsOf returns the columns of the schema between two positions; nil if there are none.
+// columnsOf returns the columns of the schema between two positions; nil if it has none.
 func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -270,7 +270,7 @@ func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	return c.columns, true
 }
 
-// debeziumMember is a column in a schema of Kafka Connect.
+// debeziumMember is a column in a Kafka Connect schema.
 type debeziumMember struct {
 	Field      string            `json:"field"`
 	Type       string            `json:"type"`
@@ -280,7 +280,7 @@ type debeziumMember struct {
 	Default    json.RawMessage   `json:"default"`
 }
 
-// Column parameters that the connector option column.propagate.source.type adds.
+// Column parameters that the connector's option column.propagate.source.type adds.
 const (
 	sourceType   = "__debezium.source.column.type"
 	sourceLength = "__debezium.source.column.length"
@@ -298,7 +298,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 			}
 		}
 	}
-	if of == "" { // one bit looks like a boolean, and a time without digits like one with six
+	if of == "" { // a single bit looks like a boolean, a time without fraction like one with six digits
 		c.refuse = "the event lacks the column's type; set column.propagate.source.type=.* in the connector"
 		return c
 	}
@@ -385,12 +385,12 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	return c
 }
 
-// unavailable stands for a value that the database did not log because it did not change.
+// unavailable is written in place of a value that the database did not log because it did not change.
 const unavailable = "__debezium_unavailable_value"
 
 var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
 
-// changedValue reads a column's value between two positions.
+// changedValue reads a column's value, which is between two positions.
 func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, from, to int) bool {
 	s := &p.scan
 	value := s.data[from:to]
@@ -445,7 +445,7 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	return true
 }
 
-// whole returns the integer between two positions.
+// whole parses the integer between two positions.
 func (p *Parser) whole(from, to int) (int64, bool) {
 	n, err := strconv.ParseInt(string(p.scan.data[from:to]), 10, 64)
 	return n, err == nil
@@ -466,7 +466,7 @@ func readWhole(p *Parser, _ *changedColumn, d *record.Datum, from, to int) strin
 	return ""
 }
 
-// readUnwrapped reads an unsigned number, which events write as the signed number with the same bits.
+// readUnwrapped reads an unsigned number. Events contain the signed number with the same bits.
 func readUnwrapped(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	why := readWhole(p, c, d, from, to)
 	d.Kind = record.Unsigned
@@ -482,7 +482,7 @@ func readDouble(p *Parser, _ *changedColumn, d *record.Datum, from, to int) stri
 }
 
 func (p *Parser) double(d *record.Datum, from, to, bits int) string {
-	text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and the infinities are quoted
+	text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and infinities are in quotes
 	f, err := strconv.ParseFloat(text, bits)
 	if err != nil {
 		return "the value is not a number, as the schema requires"
@@ -507,7 +507,7 @@ func readText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string 
 	return ""
 }
 
-// bytesAt decodes the base64 at a position.
+// bytesAt decodes the base64 string at a position.
 func (p *Parser) bytesAt(at int) ([]byte, bool) {
 	s := &p.scan
 	if s.pos = at; s.data[at] != '"' {
@@ -549,13 +549,13 @@ func readScaled(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) strin
 	return ""
 }
 
-// decimal writes a decimal's text with all its digits.
+// decimal sets d to a decimal's text with all its digits.
 func (p *Parser) decimal(d *record.Datum, unscaled []byte, scale int32) {
 	n := record.Datum{Kind: record.Decimal, Bytes: unscaled, Scale: scale}
 	p.text(d, func(dst []byte) []byte { return n.AppendDecimal(dst) })
 }
 
-// text makes a text value in the record's memory.
+// text sets d to a string in the scanner's memory, appended by write.
 func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
 	s := &p.scan
 	from := len(s.scratch)
@@ -563,7 +563,7 @@ func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
 	*d = record.Datum{Kind: record.String, Bytes: s.scratch[from:len(s.scratch):len(s.scratch)]}
 }
 
-// readBits reads MySQL's bits, lowest byte first, as a number.
+// readBits reads MySQL's bits as a number. The lowest byte is first.
 func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	if !ok || len(bits) > 8 {
@@ -577,7 +577,7 @@ func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string 
 	return ""
 }
 
-// readBitText reads PostgreSQL's bits as the digits that the server would write.
+// readBitText reads PostgreSQL's bits as a string of digits, as the server would write them.
 func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	switch p.scan.data[from] {
@@ -592,7 +592,7 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 	p.text(d, func(dst []byte) []byte {
 		for i := c.length - 1; i >= 0; i-- {
 			one := byte('0')
-			if i/8 < len(bits) { // zero bytes at the end are left out
+			if i/8 < len(bits) { // zero bytes at the end are omitted
 				one += bits[i/8] >> (i % 8) & 1
 			}
 			dst = append(dst, one)
@@ -604,7 +604,7 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 
 const noTime = "the time is before 1582-10-15, after 9999, or infinite, and inexact in the event"
 
-// told reports whether events state a time exactly: before 1582 Debezium's library uses the Julian calendar.
+// told reports whether events state a time exactly: Debezium's library uses the Julian calendar before 1582.
 func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
 func readDate(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
@@ -670,7 +670,7 @@ func readTimeOfDay(p *Parser, c *changedColumn, d *record.Datum, from, to int) s
 	return ""
 }
 
-// appendFraction appends that many digits of a fraction of a second, or the significant digits if digits is negative.
+// appendFraction appends the given number of digits of a fraction of a second, or only significant ones if negative.
 func appendFraction(dst []byte, nanos int64, digits int) []byte {
 	text := fmt.Appendf(nil, ".%09d", nanos)
 	if digits < 0 {

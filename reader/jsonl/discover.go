@@ -9,24 +9,24 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Columns collects column names in order of first appearance.
+// Columns collects column names in the order in which they first appear.
 type Columns struct {
-	Why string // why the first refused record is refused
+	Why string // why the first refused record was refused
 
 	names []string
 	keys  []string
 	index map[string]int
-	weak  []bool // by name: flattened, and so far only null or {} in all records
+	weak  []bool // by name: whether it is flattened and was only null or {} so far
 
 	flatten bool
 
-	pending     []string // of the current record; dropped if it is refused
+	pending     []string // names in the current record; discarded if it is refused
 	pendingWeak []bool
 	pendingKeys []string
 }
 
-// Names returns the names so far. With flatten, an object may be null or empty in some records; its own name is left
-// out if other records showed members and none showed a value.
+// Names returns the names so far. If objects are flattened, an object's own name is omitted if some record showed its
+// members and none showed another value than null or {}.
 func (c *Columns) Names() []string {
 	out := make([]string, 0, len(c.names))
 	for i, name := range c.names {
@@ -38,7 +38,7 @@ func (c *Columns) Names() []string {
 	return out
 }
 
-// Keys returns the names of the values under PK in exported rows.
+// Keys returns the names of the values under PK in rows exported by Tablestore's tool.
 func (c *Columns) Keys() []string { return c.keys }
 
 func (c *Columns) note(name []byte, d record.Datum) {
@@ -47,7 +47,7 @@ func (c *Columns) note(name []byte, d record.Datum) {
 	c.pendingWeak = append(c.pendingWeak, c.flatten && (empty || d.Kind == record.Null))
 }
 
-// take turns the pending names into columns if ok, and otherwise drops them.
+// take makes columns of the pending names if ok is set, and otherwise discards them.
 func (c *Columns) take(ok bool) {
 	if ok {
 		for i, name := range c.pending {
@@ -72,7 +72,7 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds the columns of sample lines to into and returns the numbers of good and of refused records.
+// Discover adds the columns of sample lines to into. It returns the numbers of accepted and refused records.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil
 	p := NewParser(o)

@@ -7,11 +7,11 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// isExport reports whether the line, at its brace, looks like a row exported by the vendor's command-line tool:
+// isExport reports whether the line, at its brace, looks like a row exported by Tablestore's command-line tool:
 //
 //	{"PK":{"Values":["a",7]},"Attr":{"Values":[{"C":"name","V":"b","TS":1626860469000},{"C":"n","V":1,"IsInt":true}]}}
 //
-// It has only PK and optionally Attr, each an object with only the array Values. Anything else is an ordinary object.
+// It has only PK and optionally Attr, each an object with only an array Values. Other lines are ordinary objects.
 func (p *Parser) isExport() bool {
 	s := &p.scan
 	s.pos++
@@ -51,7 +51,7 @@ func (p *Parser) isExport() bool {
 	}
 }
 
-// openValues moves to the array of {"Values":[…]}.
+// openValues moves to the array in {"Values":[…]}.
 func (p *Parser) openValues() bool {
 	s := &p.scan
 	if s.token() != '{' {
@@ -62,7 +62,7 @@ func (p *Parser) openValues() bool {
 	return ok && string(key) == "Values" && s.token() == '['
 }
 
-// export parses the line that isExport has recognised, from its brace.
+// export parses a line that isExport has recognised, from its opening brace.
 func (p *Parser) export() bool {
 	s := &p.scan
 	s.pos = bytes.IndexByte(s.data, '{') + 1
@@ -81,7 +81,7 @@ func (p *Parser) export() bool {
 		}
 		s.pos++
 		s.token()
-		s.pos++ // closing brace after Values
+		s.pos++ // the closing brace after Values
 		more := s.token() == ','
 		s.pos++
 		if !more {
@@ -90,7 +90,7 @@ func (p *Parser) export() bool {
 	}
 }
 
-// exported reads the n-th value into its field. Under PK the tool writes bare values; the table knows their names.
+// exported reads the n-th value into its field. Under PK the tool writes values without names; the table has the names.
 func (p *Parser) exported(pk bool, n int) bool {
 	s := &p.scan
 	c := cell{vendors: true, at: NoTimestamp}
@@ -125,7 +125,7 @@ func (p *Parser) exported(pk bool, n int) bool {
 	return ok
 }
 
-// scalars reads an object of scalars and calls each for every member until each returns false.
+// scalars reads an object of scalars and calls each for every member. It stops if each returns false.
 func (p *Parser) scalars(each func(key []byte, d record.Datum) bool) bool {
 	s := &p.scan
 	s.pos++
@@ -142,7 +142,7 @@ func (p *Parser) scalars(each func(key []byte, d record.Datum) bool) bool {
 	return true
 }
 
-// scalar reads a value that is neither an object nor an array.
+// scalar reads a value that is not an object or array.
 func (p *Parser) scalar(d *record.Datum) bool {
 	s := &p.scan
 	switch c := s.token(); {

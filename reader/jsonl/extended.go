@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// extendedTags has the readers of MongoDB Extended JSON tags; nil refuses a tag. $ref and the like are plain members.
+// extendedTags has the readers of MongoDB Extended JSON tags; nil refuses a tag. $ref and similar are plain members.
 var extendedTags map[string]extendedTag
 
 type extendedTag struct {
@@ -20,7 +20,7 @@ type extendedTag struct {
 	read func(*tagged) *leaf
 }
 
-func init() { // not a literal, because the functions use extendedTags
+func init() { // not a literal, because the readers use extendedTags
 	extendedTags = map[string]extendedTag{}
 	for name, read := range map[string]func(*tagged) *leaf{
 		"$oid": (*tagged).objectID, "$symbol": (*tagged).symbol, "$code": (*tagged).symbol, "$uuid": (*tagged).uuid,
@@ -33,7 +33,7 @@ func init() { // not a literal, because the functions use extendedTags
 	}
 }
 
-// strayTag refuses a tag that is not its object's first member.
+// strayTag refuses a tag that is not the first member of its object.
 func (t *tagged) strayTag(tags Tags, key []byte) {
 	if tags != MongoDB || len(key) < 2 || key[1] != '$' {
 		return
@@ -51,7 +51,7 @@ func (t *tagged) extended() *leaf {
 		return nil
 	case '{':
 	case '"':
-		return t.leaf(record.Datum{}, t.literal()) // a nested string; others never get here
+		return t.leaf(record.Datum{}, t.literal()) // a nested string; no other value reaches this line
 	default:
 		from := s.pos
 		for s.pos < len(s.data) && !delimits(s.data[s.pos]) {
@@ -64,7 +64,7 @@ func (t *tagged) extended() *leaf {
 		return t.members(MongoDB, nil)
 	}
 	key := t.literal()
-	s.pos++ // skips the colon
+	s.pos++ // the colon
 	tag, is := extendedTags[string(key[1:len(key)-1])]
 	switch {
 	case !is:
@@ -85,7 +85,7 @@ func (t *tagged) objectID() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-// symbol reads the text of $symbol or $code; a scope beside $code is refused.
+// symbol reads the text of $symbol or $code. It refuses a scope beside $code.
 func (t *tagged) symbol() *leaf {
 	text, raw := t.text("the tag")
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
@@ -104,7 +104,7 @@ func (t *tagged) integer(tag string, bits int) *leaf {
 	return t.leaf(record.Datum{Kind: record.Integer, Int: n}, text)
 }
 
-// notFinite lists the numbers that JSON cannot hold.
+// notFinite holds the numbers that JSON cannot represent.
 var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
 func (t *tagged) double() *leaf {
@@ -120,7 +120,7 @@ func (t *tagged) double() *leaf {
 	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)
 }
 
-// mantissa returns a number without its exponent.
+// mantissa returns a number's text without the exponent.
 func mantissa(text []byte) []byte {
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
 		return text[:i]
@@ -128,7 +128,7 @@ func mantissa(text []byte) []byte {
 	return text
 }
 
-// decimal reads a decimal number with all its digits; in a column it is a string.
+// decimal reads a decimal number with all its digits. In a column, it is a string.
 func (t *tagged) decimal() *leaf {
 	text, _ := t.text("$numberDecimal")
 	raw := text
@@ -140,7 +140,7 @@ func (t *tagged) decimal() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-// date reads a moment: milliseconds since 1970, tagged or not, or RFC 3339.
+// date reads a time: milliseconds since 1970, with or without a tag, or RFC 3339.
 func (t *tagged) date() *leaf {
 	const long = `{"$numberLong":`
 	s := &t.scan
@@ -172,7 +172,7 @@ func (t *tagged) date() *leaf {
 func (t *tagged) moment(text string) time.Time {
 	at, err := time.Parse("2006-01-02T15:04:05Z07:00", text)
 	if err != nil {
-		at, err = time.Parse("2006-01-02T15:04:05Z0700", text) // written by mongoexport before 3.0
+		at, err = time.Parse("2006-01-02T15:04:05Z0700", text) // as written by mongoexport before 3.0
 	}
 	if err != nil || strings.Contains(text, ",") || at.Nanosecond()%1e6 != 0 {
 		t.failf("$date holds %.40q, which is not a time in milliseconds", text)
@@ -215,7 +215,7 @@ func isHex(text []byte) bool {
 	})
 }
 
-// pair reads an object with two strings, in either order. raw is the first one as JSON.
+// pair reads an object with the strings a and b in any order. raw is a's value as JSON.
 func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 	s := &t.scan
 	has := [2]bool{}
@@ -225,7 +225,7 @@ func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 			break
 		}
 		key, _ := s.text()
-		s.pos++ // skips the colon
+		s.pos++ // the colon
 		switch {
 		case string(key) == a && !has[0]:
 			has[0] = true
@@ -255,7 +255,7 @@ func (t *tagged) uuid() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: lower}, quoted(lower))
 }
 
-// timestamp reads MongoDB's internal clock, seconds and a counter, which remains an object of both.
+// timestamp reads MongoDB's internal timestamp, seconds and a counter. It remains an object with both.
 func (t *tagged) timestamp() *leaf {
 	const wrong = `$timestamp does not hold {"t":…,"i":…}, of 32 bits each`
 	s := &t.scan
@@ -278,14 +278,14 @@ func (t *tagged) timestamp() *leaf {
 	return t.object(from)
 }
 
-// pattern reads a regular expression, which remains an object of its parts.
+// pattern reads a regular expression. It remains an object with its parts.
 func (t *tagged) pattern() *leaf {
 	from := t.scan.pos
 	t.pair("$regularExpression", "pattern", "options")
 	return t.object(from)
 }
 
-// object returns a leaf for the object that began at from.
+// object returns a leaf for the object that begins at from.
 func (t *tagged) object(from int) *leaf {
 	raw := t.scan.data[from:t.scan.pos]
 	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)
