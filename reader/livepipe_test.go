@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// livePipe opens a pipe whose writer delivers its parts, one a minute, and then the end.
+// livePipe opens a pipe whose writer delivers the parts, one a minute, and then closes it with end.
 func livePipe(t *testing.T, o Options, end error, parts ...string) (s *File, err error) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -32,7 +32,7 @@ func livePipe(t *testing.T, o Options, end error, parts ...string) (s *File, err
 	return Open(t.Context(), set.Items[0], o)
 }
 
-// changesIn samples a source as a load does and reads its changes; at is the time at which each arrived.
+// changesIn samples a source as a load would and then reads its changes. at has the time at which each one arrived.
 func changesIn(t *testing.T, s *File) (rows []string, at []time.Duration) {
 	t.Helper()
 	begun := time.Now()
@@ -56,7 +56,7 @@ func TestLivePipeGivesSameChangesAsFile(t *testing.T) {
 	canal := `{"database":"d","table":"t","isDdl":false,"type":"INSERT","data":[{"id":"1"},{"id":"2"}],"mysqlType":{"id":"text"},"es":7}` + "\n"
 	for name, tt := range map[string]struct {
 		text string
-		live bool // a part that ends with a change's line is read before the next arrives
+		live bool // whether a part that ends after a change is read before the next part arrives
 	}{
 		"Debezium": {"null\n" + event("c", 1) + "\n" + event("d", 1) + "\r\n\n" + event("u", 2) + "\n", true},
 		"canal":    {canal + strings.Replace(canal, "INSERT", "DELETE", 1), true},
@@ -103,7 +103,7 @@ func TestLivePipeGivesSameChangesAsFile(t *testing.T) {
 	}
 }
 
-// TestBrokenPipeIsNotEndOfChanges: the error follows the changes read before it, or comes at once if none.
+// TestBrokenPipeIsNotEndOfChanges expects the error after the changes before it, or from Open if there are none.
 func TestBrokenPipeIsNotEndOfChanges(t *testing.T) {
 	change := `{"op":"c","after":{"id":"1"},"source":{"table":"t"}}` + "\n"
 	for _, parts := range [][]string{{change}, {change, ""}, {change, change[:20]}} {

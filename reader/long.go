@@ -10,12 +10,12 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// maxLongBytes is the longest record whose end is sought. In a longer one a quote is taken to be unclosed.
+// maxLongBytes is the length in bytes up to which a record's end is searched. Beyond it, a quote must be unclosed.
 const maxLongBytes = 1 << 30
 
-// longRecord is a record longer than the limit; only the beginning of its text is kept.
+// longRecord is a record longer than the limit. Only the beginning of its text is kept.
 type longRecord struct {
-	offset int64 // offset in the text
+	offset int64 // in the text
 	bytes  int64
 	lines  int
 	head   []byte
@@ -27,7 +27,7 @@ func (l *longRecord) add(text []byte, d *csv.Dialect) {
 	l.lines += d.Lines(text)
 }
 
-// record returns the rejected record.
+// record returns the record as rejected.
 func (l *longRecord) record() *record.Record {
 	message := fmt.Sprintf("the record has %d bytes, more than %d MiB; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
@@ -37,12 +37,12 @@ func (l *longRecord) record() *record.Record {
 		message += fmt.Sprintf("; it has %d lines: if a quote never closes, these are unread records", l.lines)
 	}
 	return &record.Record{
-		Span: table.Span{End: uint32(l.bytes)}, // less than maxLongBytes plus a piece
+		Span: table.Span{End: uint32(l.bytes)}, // at most maxLongBytes and a piece
 		Bad:  &table.Reason{Code: table.CodeRecordTooLong, Message: message, Value: table.Show(l.head)},
 	}
 }
 
-// raw returns a broken record, which cannot be loaded, to stand for the record among the rejects, or an empty one.
+// raw returns what the rejects have in place of the record: a broken record, which cannot be loaded, or nothing.
 func (l *longRecord) raw(s *File) []byte {
 	if s.form.broken == nil {
 		return []byte{}
@@ -50,7 +50,7 @@ func (l *longRecord) raw(s *File) []byte {
 	return s.form.broken(fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset))
 }
 
-// longIn returns the record of a split if it is longer than the limit; it is skipped even where memory would suffice.
+// longIn returns the record at m if it is longer than the limit, even if the split holds it; otherwise nil.
 func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
@@ -62,7 +62,7 @@ func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	return l
 }
 
-// shorten rejects a record longer than the limit.
+// shorten rejects rec if it is longer than the limit.
 func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	if l := s.longIn(sp, rec.Span); l != nil {
 		rec.Bad = l.record().Bad
@@ -70,14 +70,14 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned adds the next scanned piece and returns the splits it completes. Records above the limit are skipped.
+// addScanned adds the next scanned piece. It returns the splits that the piece completes. It skips overlong records.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split
 	if r.long == nil {
 		data := r.stitcher.Add(p.data, p.scan)
 		if s.o.Changes != nil && s.Stream() && (len(data) > 0 || r.stitcher.Pending() == len(p.data)) {
-			// The next piece may take long to arrive. The rest is copied, because the pieces of a slow pipe are much shorter
+			// The next piece may arrive much later. The rest is copied, because the pieces of a slow pipe are much shorter
 			// than their buffers.
 			rest := r.stitcher.Rest()
 			n := s.Dialect.LastEnd(rest)
@@ -114,7 +114,7 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	return nil, nil
 }
 
-// endLong returns the split of the long record, whose end was found.
+// endLong returns the split of the overlong record, whose end was found.
 func (r *textReader) endLong() []source.Split {
 	l := r.long
 	r.long = nil
@@ -124,7 +124,7 @@ func (r *textReader) endLong() []source.Split {
 	return []source.Split{sp}
 }
 
-// endlessError returns the error for a long record without an end.
+// endlessError returns the error for an overlong record whose end was not found.
 func (r *textReader) endlessError() error {
 	return fmt.Errorf("read %s: the record at byte %d does not end within %d bytes; close its quote, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)

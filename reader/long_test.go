@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// placesOf reads all records: each as its place, its line, and its values or its error and the stored text.
+// placesOf returns each record as its position, its line, and its values or its error with the stored text.
 func placesOf(t *testing.T, content string, o Options) (rows []string, err error) {
 	t.Helper()
 	name := "a.csv"
@@ -47,7 +47,7 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 }
 
 func TestOnlyOverlongRecordIsRejected(t *testing.T) {
-	const limit = 200 // more than is shown of a record
+	const limit = 200 // longer than the part of a record that is shown
 	escaped := tcsv.Default
 	escaped.Quote, escaped.Escape = 0, '\\'
 	crs := tcsv.Default
@@ -86,7 +86,7 @@ func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 						fmt.Fprint(&b, ends.Replace(fmt.Sprintf("%d,\"%s\"\n", i, v)))
 					}
 				}
-				// A single split is parsed whole, so no text is skipped.
+				// A single split is parsed as a whole, so it shows what to expect.
 				o.Memory.RecordBytes, o.SplitBytes = limit, 1<<20
 				want, err := placesOf(t, b.String(), o)
 				conformance.MustTrue(t, err == nil && len(want) >= 31, "%d records, %v", len(want), err)
@@ -100,7 +100,7 @@ func TestOnlyOverlongRecordIsRejected(t *testing.T) {
 				}
 				for _, size := range []int{1, 7, 50, 199, 200, 201, 300, 1000} {
 					if size < 50 && round > 0 {
-						continue // many pieces, each in a buffer with room to spare
+						continue // it would be many pieces, each in a buffer that is too large
 					}
 					o.SplitBytes = size
 					got, err := placesOf(t, b.String(), o)
@@ -142,7 +142,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		o    Options
-		want []string // the first field of each record, or its reject code
+		want []string // first fields of the records, or their reject codes
 	}{
 		"a header":        {"id,v\n1,a\nid,v\n2,b\n", Options{}, []string{"1", seam, "2"}},
 		"in other quotes": {"id,v\n1,a\n\"id\",\"v\"\r\n2,b\n", Options{}, []string{"1", seam, "2"}},
@@ -175,7 +175,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	}
 }
 
-// firstFields reads the first field of each record, or its reject code.
+// firstFields returns the first field of each record, or its reject code.
 func firstFields(t *testing.T, s *File) (got []string) {
 	t.Helper()
 	must(t, readEach(s, func(rec *record.Record) {
@@ -197,7 +197,7 @@ func utf16le(text string) string {
 }
 
 func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
-	const city, other, bad = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3", table.CodeFolder // the cities are in GBK
+	const city, other, bad = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3", table.CodeFolder // the names of cities are in GBK
 	for name, tt := range map[string]struct {
 		folder, file, text string
 		want               []string
@@ -243,7 +243,7 @@ func TestContradictedEncodingIsRefused(t *testing.T) {
 		"id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
 	for name, tt := range map[string]struct {
 		text, encoding string
-		want, note     string // substrings of the refusal and of a note
+		want, note     string // parts of the error and of a note
 	}{
 		"UTF-8's mark":         {mark + "id\n1\n", "latin1", "byte order mark of utf-8", ""},
 		"UTF-8's mark and GBK": {mark + "id\n1\n", "gbk", "byte order mark of utf-8", ""},

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// show formats a record for comparison.
+// show formats a record for comparisons.
 func show(p *Parser, r *record.Record) string {
 	if r.Bad != nil {
 		return "bad " + r.Bad.Code
@@ -69,7 +69,7 @@ func TestLineBecomesTypedRecord(t *testing.T) {
 		{abc, `{"a":1,"b":"x","c":true}`, `n1 s"x" true`},
 		{abc, ` { "c" : false , "z":[1], "a":null}` + "\r", `null null false`},
 		{abc, `{}`, `null null null`},
-		{abc, "\ufeff {\"a\":1}", `n1 null null`}, // a byte order mark, as where files are joined
+		{abc, "\ufeff {\"a\":1}", `n1 null null`}, // starts with a byte order mark, as where files were joined
 		{Options{Columns: []string{"a"}, Layout: Objects}, "\ufeff", `bad SeamOfFiles`},
 		{abc, `{"a":9007199254740993,"b":-0.10e+400,"c":1E5}`, `n9007199254740993 n-0.10e+400 n1E5`},
 		{abc, `{"a":"\u00e9\n\"\\\/\ud83d\ude00","b":"é😀","c":""}`, `s"é\n\"\\/😀" s"é😀" s""`},
@@ -127,7 +127,7 @@ func TestVendorExportsBecomeRowsWithTimestamps(t *testing.T) {
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"q","V":1,"New":1}]}}`, `bad BadJSON`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[7]}}`, `bad BadJSON`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[]}}`, `s"k" null null null null`},
-		{`{"PK":{"Values":["k"]},"name":1}`, `null null n1 null null`}, // not the form of an export
+		{`{"PK":{"Values":["k"]},"name":1}`, `null null n1 null null`}, // not in the format of an export
 		{`{"PK":7,"name":1}`, `null null n1 null null`},
 	}
 	for _, c := range lines {
@@ -226,8 +226,8 @@ func TestUnknownMemberRejectsRecordIfStrict(t *testing.T) {
 	}
 }
 
-// typedRecord parses one record with tagged values and shows the value of its first column, or why the record is
-// refused.
+// typedRecord parses a record with tagged values. It returns the value of the first column, or why the
+// record was refused.
 func typedRecord(o Options, text string) string {
 	var columns Columns
 	Discover([]byte(text), o, &columns)
@@ -369,7 +369,7 @@ func TestMongoDBValuesAreUnwrapped(t *testing.T) {
 		"! the record is not a document"}))
 }
 
-func TestMemberMissingInSampleIsRefusedUnlessNull(t *testing.T) {
+func TestMemberOutsideSampleIsRefusedUnlessNull(t *testing.T) {
 	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "",
 		`{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
 		p := NewParser(Options{Columns: []string{"a"}, Strict: true, Tags: DynamoDB})
@@ -394,8 +394,8 @@ func TestUnsampledTagErrorNamesFlag(t *testing.T) {
 	}
 }
 
-// FuzzTyped reads any line as DynamoDB JSON and as Extended JSON. White space changes nothing, nested values become
-// JSON, and DynamoDB values equal those that encoding/json reads.
+// FuzzTyped reads any line as DynamoDB JSON and as Extended JSON. White space must not matter, nested values must
+// become JSON, and DynamoDB values must equal those that encoding/json reads.
 func FuzzTyped(f *testing.F) {
 	for _, line := range []string{
 		`{"Item":{"a":{"M":{"b":{"NS":["1","2.5"]},"c":{"L":[{"S":"x"},{"BOOL":true},{"NULL":true},{"B":"AQ=="}]}}},"d":{"N":"1E+2"}}}`,
@@ -457,7 +457,7 @@ func hasNaN(fields []record.Datum) bool {
 	return false
 }
 
-// same compares a value with what encoding/json reads.
+// same compares a value with the one that encoding/json has read.
 func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	want := plain(value)
 	var got any
@@ -478,7 +478,7 @@ func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	conformance.MustEqual(t, reflect.DeepEqual(got, want), true, "%q: %#v, want %#v", line, got, want)
 }
 
-// plain returns the value that a DynamoDB value stands for.
+// plain returns the plain value of a DynamoDB value.
 func plain(value any) any {
 	for tag, held := range value.(map[string]any) {
 		switch tag {

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// keySet finds repeated keys in an object. One open-addressing table serves all objects; its hash is seeded.
+// keySet finds repeated keys in objects. One open-addressing hash table serves all objects. Its hash is seeded.
 type keySet struct {
 	seed    maphash.Seed
 	slots   []keySlot // their number is a power of two
@@ -26,20 +26,20 @@ func (k *keySet) reset() {
 		k.slots = make([]keySlot, 64)
 		k.turn = 1
 	}
-	// The memory of a record with very many keys is not kept: it would slow down later records.
+	// Drop the memory of a record with very many keys, because it would slow down later records.
 	if len(k.slots) > 1<<16 && k.used < len(k.slots)/16 {
 		k.slots = make([]keySlot, 64)
 	}
 	k.used, k.objects = 0, 0
 }
 
-// object returns a number for the next object; never 0.
+// object returns a number for a new object. It is never 0.
 func (k *keySet) object() uint32 {
 	k.objects++
 	return k.objects
 }
 
-// add reports whether the key is new in the object. It keeps the key until the record ends.
+// add reports whether the key is new in the object. It retains the key until the record ends.
 func (k *keySet) add(object uint32, key []byte) bool {
 	if k.used*2 >= len(k.slots) {
 		k.grow()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// Layout is how the records of a JSON text are arranged.
+// Layout is the arrangement of records in a JSON text.
 type Layout uint8
 
 const (
 	Lines   Layout = iota // one object per line; a broken object ends with its line
-	Objects               // a sequence of objects, each over any number of lines
-	Array                 // the elements of an array, or of several in sequence
+	Objects               // a sequence of objects, each of which may span lines
+	Array                 // the elements of an array or of consecutive arrays
 )
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
 
-// Guess finds a text's layout from its head; whole: head is all of it. One broken line must not merge all that follow.
+// Guess returns a text's layout, given its head; whole means all of it. A broken line must not hide the lines after it.
 func Guess(head []byte, whole bool) Layout {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '[' {
@@ -25,7 +25,7 @@ func Guess(head []byte, whole bool) Layout {
 	}
 	lines := head
 	if !whole {
-		lines = head[:bytes.LastIndexByte(head, '\n')+1] // drop the incomplete last line
+		lines = head[:bytes.LastIndexByte(head, '\n')+1] // without the incomplete last line
 	}
 	good, bad, _ := count(lines, Options{})
 	if bad == 0 && good > 0 {
@@ -53,8 +53,8 @@ func Guess(head []byte, whole bool) Layout {
 	return Lines
 }
 
-// spansLines reports whether a text, cut by its brackets, has an object that spans lines, or the start of one. Nested
-// objects and broken lines do not count. A broken object counts if its first line is only a bracket.
+// spansLines reports whether a text, cut at its brackets, contains an object, or the start of one, that spans lines.
+// Nested objects and broken lines do not count. A broken object counts if its first line is only a bracket.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)
@@ -69,7 +69,7 @@ func spansLines(text []byte) bool {
 	return false
 }
 
-// First returns the first readable object, or nil, and whether it is the only record.
+// First returns the first readable object, or nil. only means that it is the only record.
 func First(data []byte, l Layout) (object []byte, only bool) {
 	p := NewParser(Options{Layout: l})
 	p.Reset(data)
@@ -81,7 +81,7 @@ func First(data []byte, l Layout) (object []byte, only bool) {
 	return object, p.Records() == 1
 }
 
-// count returns the numbers of good and bad records, and whether the first record is good.
+// count returns the numbers of good and bad records, and whether the first one is good.
 func count(data []byte, o Options) (good, bad int, first bool) {
 	p := NewParser(o)
 	p.Reset(data)
@@ -96,33 +96,33 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 	return good, bad, first
 }
 
-// Cutter finds record ends by brackets and strings, for layouts other than Lines. It leaves validation to the parser.
+// Cutter finds record ends by brackets and strings, for layouts other than Lines. Validation is left to the parser.
 type Cutter struct {
-	Array bool // the text is arrays, not consecutive objects
-	Begun bool // reading begins between two records
+	Array bool // whether the text consists of arrays, not objects
+	Begun bool // whether reading starts between two records
 
-	open    []byte // closing brackets that the record still needs
+	open    []byte // closing brackets that complete the record, innermost last
 	text    bool
 	escaped bool
-	word    bool // within a number, true, false, null or an invalid word
-	marked  int  // bytes read of a byte order mark between the arrays of joined files
+	word    bool // whether it is inside a number, true, false, null or an invalid word
+	marked  int  // number of bytes read of a byte order mark, which may begin each array of joined files
 	place   place
 }
 
-// place is the state between two records.
+// place is a state between two records.
 type place uint8
 
 const (
-	atStart    place = iota // at the start of the text: an array opens, or a record begins
+	atStart    place = iota // at the start of the text: an array must open or, without arrays, a record begin
 	wantRecord              // after a comma
-	mayRecord               // after an opening bracket: a record begins or the array closes
-	wantComma               // after a record of an array: a comma, or the array closes
-	anywhere                // where an earlier reading ended: any state except atStart
+	mayRecord               // after an opening bracket: a record must begin or the array close
+	wantComma               // after a record in an array: a comma must follow or the array close
+	anywhere                // where an earlier run stopped: any state except atStart
 )
 
-// SyntaxError is a fault between two records.
+// SyntaxError is a fault between records.
 type SyntaxError struct {
-	Pos  int // offset in the data given to Cut
+	Pos  int // offset in the data passed to Cut
 	Want string
 	Got  byte
 }
@@ -131,7 +131,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("want %s, found %s", e.Want, printable(e.Got))
 }
 
-// Cut continues with the text. It returns the end of the last record that ends in data, or -1 if none does.
+// Cut processes the next data. It returns the end of the last record that ends there, or -1 if none does.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1
 	if c.Begun && c.Array {
@@ -159,7 +159,7 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 
 func (c *Cutter) inside() bool { return len(c.open) > 0 || c.text || c.word }
 
-// record returns the end of the record that began before from.
+// record returns the end of the record that begins before from.
 func (c *Cutter) record(data []byte, from int) (end int, err error) {
 	for i := from; i < len(data); {
 		b := data[i]
@@ -191,10 +191,10 @@ func (c *Cutter) record(data []byte, from int) (end int, err error) {
 
 var errCut = errors.New("the last record has no end; look for a bracket or a quote that never closes")
 
-// maxOpen limits the brackets that a cutter remembers. No real record nests so deeply.
+// maxOpen is the number of open brackets that a cutter stores. Real records do not nest so deeply.
 const maxOpen = 1 << 20
 
-// inText returns the position after a string's closing quote or next backslash, or else the end of data.
+// inText returns the position after the closing quote or before the next backslash of a string, or the end of data.
 func (c *Cutter) inText(data []byte) int {
 	for i, b := range data {
 		switch b {
@@ -209,7 +209,7 @@ func (c *Cutter) inText(data []byte) int {
 	return len(data)
 }
 
-// inRecord handles a byte of a record outside strings. It returns false at a wrong closing bracket.
+// inRecord processes a byte of a record, outside strings. It returns false for a wrong closing bracket.
 func (c *Cutter) inRecord(b byte) bool {
 	switch b {
 	case '"':
@@ -226,7 +226,7 @@ func (c *Cutter) inRecord(b byte) bool {
 	return true
 }
 
-// between handles a byte between records.
+// between processes a byte between records.
 func (c *Cutter) between(b byte, pos int) error {
 	switch {
 	case c.marked == 0 && (b == ' ' || b == '\t' || b == '\r' || b == '\n'):
@@ -268,7 +268,7 @@ func (c *Cutter) begin(b byte) {
 	c.inRecord(b)
 }
 
-// End returns an error if the text is incomplete where it ends, and whether a last record ends only here.
+// End returns an error if the text so far is incomplete. record reports whether the end of the text also ends a record.
 func (c *Cutter) End() (record bool, err error) {
 	if len(c.open) > 0 || c.text {
 		return false, errCut

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// cutAll cuts a text that arrives in chunks and parses the pieces.
+// cutAll cuts a text into pieces as it arrives in chunks, and parses the pieces.
 func cutAll(o Options, text string, chunks ...int) (records []string, err error) {
 	c := Cutter{Array: o.Layout == Array}
 	p := NewParser(o)
@@ -114,7 +114,7 @@ func FuzzLayouts(f *testing.F) {
 	})
 }
 
-// read returns the text of a file.
+// read returns the content of a file, decompressed.
 func read(t testing.TB, dir string, f conformance.File) []byte {
 	t.Helper()
 	data := conformance.Read(t, dir, f.Path)
@@ -125,7 +125,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	return bytes.TrimPrefix(data, []byte("\uFEFF"))
 }
 
-// TestJSONTestSuite reads each text of the suite as the value of a key, so texts other than objects are tested too.
+// TestJSONTestSuite reads each text of the suite as the value of a key, so that texts other than objects are tested.
 func TestJSONTestSuite(t *testing.T) {
 	dir := filepath.Join(conformance.Dir(t), "csv", "jsontestsuite")
 	counts := map[string]int{}
@@ -135,7 +135,7 @@ func TestJSONTestSuite(t *testing.T) {
 			return err
 		}
 		data := conformance.Try(os.ReadFile(path)).Must(t)
-		// A line feed is only ever white space between tokens here, and a line cannot contain one.
+		// A line feed is only white space between tokens in these texts, and a JSON line cannot contain one.
 		line := append([]byte(`{"v":`), bytes.ReplaceAll(bytes.TrimRight(data, "\n"), []byte("\n"), []byte(" "))...)
 		line = append(line, '}')
 		var columns Columns
@@ -165,8 +165,8 @@ func TestJSONTestSuite(t *testing.T) {
 	conformance.True(t, counts["y_ accepted"] >= 40 && counts["n_ refused"] >= 90, "judged: %v", counts)
 }
 
-// TestManifestLinesAgreeWithEncodingJSON compares the collection's lines with what encoding/json reads. Package reader
-// tests the number of records in each file.
+// TestManifestLinesAgreeWithEncodingJSON compares the lines of the collection with encoding/json. The number of records
+// in each file is tested in package reader.
 func TestManifestLinesAgreeWithEncodingJSON(t *testing.T) {
 	dir, lines := conformance.Dir(t), 0
 	for _, f := range conformance.Files(t, dir) {
@@ -183,7 +183,7 @@ func TestManifestLinesAgreeWithEncodingJSON(t *testing.T) {
 	conformance.True(t, lines >= 500, "only %d lines were judged", lines)
 }
 
-// wideText shows all of a self-describing record.
+// wideText returns everything in a self-describing record, as text.
 func wideText(rec *record.Record) string {
 	var s strings.Builder
 	datum := func(d *record.Datum) {
@@ -200,7 +200,7 @@ func wideText(rec *record.Record) string {
 	return s.String()
 }
 
-// readWide reads the only record of a line.
+// readWide returns the only record in a line.
 func readWide(t *testing.T, line []byte, columns ...string) *record.Record {
 	conformance.MustTrue(t, IsWide(line), "%q is not taken for a row that describes itself", line)
 	p := NewParser(Options{Columns: columns, Strict: true, Wide: true})
@@ -210,7 +210,7 @@ func readWide(t *testing.T, line []byte, columns ...string) *record.Record {
 	return rec
 }
 
-// anyWide draws a value of any kind that a self-describing record can have.
+// anyWide returns a random value of any kind that a self-describing record can hold.
 func anyWide(r *rand.Rand) record.Datum {
 	text := func() []byte {
 		b := make([]byte, r.IntN(6))
@@ -240,7 +240,7 @@ func anyWide(r *rand.Rand) record.Datum {
 	return d
 }
 
-// anyKey draws a key value, often at the edge of its range.
+// anyKey returns a random key value, often a limit of its range.
 func anyKey(r *rand.Rand) record.Datum {
 	text := [][]byte{{}, {0}, []byte("\xff\xfe"), []byte("\u2028\"\\<表"), {byte(r.Uint32()), byte(r.Uint32())}}[r.IntN(5)]
 	n := []int64{math.MinInt64, math.MaxInt64, 0, int64(r.Uint64())}[r.IntN(4)]
@@ -248,8 +248,8 @@ func anyKey(r *rand.Rand) record.Datum {
 		{Kind: record.Binary, Bytes: text}}[r.IntN(3)]
 }
 
-// Rows that our writers store can be read back: rejects and changes are Wide lines, archives have Whole lines with
-// known key columns.
+// TestWideRowsRoundTrip reads rows back that were written as rejects and changes are, by AppendWide, or as archives
+// are, by AppendWhole with known key columns.
 func TestWideRowsRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64,
@@ -279,7 +279,7 @@ func TestWideRowsRoundTrip(t *testing.T) {
 	}
 }
 
-// readArchived reads the only row of an archive line whose key columns are strings.
+// readArchived returns the only row in an archive's line whose key columns are strings.
 func readArchived(line []byte, names ...string) *record.Record {
 	p := NewParser(Options{Columns: names, Archive: len(names)})
 	p.Reset(line)
@@ -349,7 +349,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
-// strict reports whether a valid JSON text repeats no key, nests no deeper than MaxDepth and has no unpaired surrogate,
+// strict reports whether a valid JSON text has no repeated key, no nesting beyond MaxDepth and no unpaired surrogate,
 // which encoding/json replaces by U+FFFD.
 func strict(line []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -359,7 +359,7 @@ func strict(line []byte) bool {
 			replaced--
 		}
 	}
-	var keys []map[string]bool // one per level; nil for an array
+	var keys []map[string]bool // by level; nil for an array
 	isKey := false
 	for {
 		token, err := d.Token()
@@ -392,7 +392,7 @@ func strict(line []byte) bool {
 	}
 }
 
-// check compares the parser with encoding/json on one line.
+// check compares the parser with encoding/json for one line.
 func check(t *testing.T, line []byte) {
 	trimmed := bytes.Trim(line, " \t\r")
 	want := json.Valid(line) && trimmed[0] == '{' && utf8.Valid(line) && strict(line)
@@ -456,7 +456,7 @@ func FuzzJSONLines(f *testing.F) {
 				check(t, line)
 			}
 		}
-		// A split parses like its lines, flattened or not, and never panics.
+		// Parsing a split must give the same as parsing its lines, flattened or not, and must never panic.
 		for _, flatten := range []bool{false, true} {
 			var columns Columns
 			records, bad := Discover(data, Options{Flatten: flatten}, &columns)

@@ -9,57 +9,57 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// CodeJSON is the code of a record that is not a JSON object.
+// CodeJSON is the reject code of records that are not JSON objects.
 const CodeJSON = "BadJSON"
 
-// CodeUnknown is the code of a record with a member that is not a column, with Options.Strict.
+// CodeUnknown is the reject code, under Options.Strict, of records with a member that is not a column.
 const CodeUnknown = "UnknownColumn"
 
-// MaxDepth limits the nesting of objects and arrays, including the record itself.
+// MaxDepth is the deepest nesting of objects and arrays, including the record itself.
 const MaxDepth = 200
 
-// NoTimestamp is the entry in Timestamps for a field without a timestamp.
+// NoTimestamp in Timestamps means that a field has no timestamp.
 const NoTimestamp = -1
 
 type Options struct {
-	Columns []string // a record's fields, in this order; other members are dropped
-	Keys    []string // names for unnamed values under PK in the vendor's lines; default pk1, pk2 …
+	Columns []string // fields of a record, in this order; other members are dropped
+	Keys    []string // names for the unnamed values under PK in lines of Tablestore's tool; default pk1, pk2 …
 
-	Strict  bool // refuse a record with a member that is not a column
-	Missing bool // a column missing in a record is absent, not null
+	Strict  bool // refuse records with a member that is not a column
+	Missing bool // a column that a record lacks is absent, not null
 	Flatten bool // objects become columns a.b.c; arrays remain JSON
-	Wide    bool // records describe themselves: they have Cells; Columns name values under PK, or cells
+	Wide    bool // records describe themselves: they have Cells, and Columns name values under PK, or cells
 
-	Archive int // number of key columns in an archive of whole rows, written like Wide; 0 if it is none
+	Archive int // number of key columns if the text is an archive of whole rows, written like Wide; otherwise 0
 
-	Changes Changes // records are changes of self-describing rows, as with Wide
+	Changes Changes // for records that are changes of self-describing rows, as with Wide
 
-	Layout Layout // how records are arranged
+	Layout Layout // arrangement of the records
 
-	Tags    Tags // values are objects with type tags
-	Untyped bool // the sample has no type tags: a record that has one is refused
-	Wrapped bool // DynamoDB: items are wrapped in {"Item":…}
+	Tags    Tags // type tags of the values
+	Untyped bool // the sample has no type tags: refuse records that have one
+	Wrapped bool // DynamoDB: items are inside {"Item":…}
 }
 
-// Parser parses splits, for one goroutine. Its many fields are reused memory, so it does not allocate.
+// Parser parses splits. It is not safe for concurrent use. Its many fields are reused memory, to avoid allocations.
 type Parser struct {
-	unknown []byte // with Strict: name of a member that is not a column
-	strange bool   // there is such a member; its name may be empty
+	unknown []byte // with Strict: name of the first member that is not a column
+	strange bool   // whether there is such a member: its name may be empty
 	options Options
-	index   map[string]int // index of each column, by name
-	columns *Columns       // set by Discover, collects the names
+	index   map[string]int // by name: index of each column
+	columns *Columns       // where Discover collects names; otherwise nil
 
 	data    []byte
-	next    int // start of the next line
+	next    int // offset of the next line
 	records int
 	lines   int
 
-	lacking    record.Kind // kind of a column missing in a record
+	lacking    record.Kind // kind of columns that a record lacks
 	record     record.Record
 	timestamps []int64
-	stamped    bool     // a timestamp was set in this record
+	stamped    bool     // whether a timestamp was set in this record
 	seen       []uint32 // by column: turn in which it was last set
-	turn       uint32   // number of this record, never 0
+	turn       uint32   // number of this record; never 0
 	guess      int      // index of the column expected next
 	bad        table.Reason
 
@@ -68,10 +68,10 @@ type Parser struct {
 	tags    tagged
 	cutter  Cutter
 	changed changed
-	path    []byte // with Flatten: the name so far
+	path    []byte // with Flatten: name of the current object
 }
 
-// NewParser makes a parser. The names in Columns must differ.
+// NewParser returns a parser. The names in o.Columns must be unique.
 func NewParser(o Options) *Parser {
 	p := &Parser{
 		options:    o,
@@ -92,33 +92,33 @@ func NewParser(o Options) *Parser {
 	return p
 }
 
-// Reset begins a split: complete lines, or the text between two cuts of a Cutter, below 4 GiB (offsets are uint32).
+// Reset begins a split of less than 4 GiB, which holds complete lines or the text between two cuts of a Cutter.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
-	clear(p.keys.slots) // they point into the previous split
+	clear(p.keys.slots) // its keys point into the previous split
 	p.changed.others, p.changed.at = 0, LogPlace{}
 }
 
-// Continue is Reset for a split that is not the text's first.
+// Continue is like Reset, for a split that is not the first of its text.
 func (p *Parser) Continue(data []byte) {
 	p.Reset(data)
 	p.cutter.place = anywhere
 }
 
-// Records returns the number of records of this split so far.
+// Records returns the number of records in the split so far.
 func (p *Parser) Records() int { return p.records }
 
-// Lines returns the number of lines of this split so far, including blank ones.
+// Lines returns the number of lines in the split so far, including blank ones.
 func (p *Parser) Lines() int { return p.lines }
 
-// Stamped reports whether the last record has a valid timestamp.
+// Stamped reports whether a field of the last record has a timestamp.
 func (p *Parser) Stamped() bool { return p.stamped }
 
-// Timestamps returns the timestamps of the record's fields in milliseconds, or NoTimestamp. Next invalidates them.
+// Timestamps returns the timestamp of each field in milliseconds, or NoTimestamp. It is valid until the next record.
 func (p *Parser) Timestamps() []int64 { return p.timestamps }
 
-// Next parses the next record (the next non-blank line if records are lines). It is valid until the next call.
+// Next returns the next record, which is a non-blank line if the layout is Lines. It is valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
 	for {
 		rec, ok := p.nextText()
@@ -131,7 +131,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	}
 }
 
-// nextText parses the next record's text. It returns nil for a change without a record.
+// nextText parses the next record. For a change that gives no record, it returns nil.
 func (p *Parser) nextText() (*record.Record, bool) {
 	if p.options.Layout != Lines {
 		return p.nextValue()
@@ -157,7 +157,7 @@ func (p *Parser) nextText() (*record.Record, bool) {
 	return nil, false
 }
 
-// nextValue parses the next value of a text cut by brackets. Between values, it relies on the Cutter's checks.
+// nextValue parses the next value in a text cut by brackets. Between values, it relies on the Cutter's checks.
 func (p *Parser) nextValue() (*record.Record, bool) {
 	c := &p.cutter
 	start, n := -1, p.next
@@ -167,7 +167,7 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 			p.lines++
 		}
 		if c.between(b, n) != nil {
-			start = n // a Cutter lets no such text pass
+			start = n // no text from a Cutter reaches this line
 		} else if c.inside() {
 			start = n
 		}
@@ -178,7 +178,7 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 	}
 	end := n
 	if c.inside() {
-		end, _ = c.record(p.data, n) // the parser refuses a record without an end
+		end, _ = c.record(p.data, n) // the parser refuses a record that does not end
 	}
 	span := table.Span{Start: uint32(start), End: uint32(end), Line: uint32(p.lines)}
 	p.lines += bytes.Count(p.data[start:end], newline)
@@ -189,10 +189,10 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 
 var (
 	newline = []byte{'\n'}
-	mark    = []byte("\xef\xbb\xbf") // U+FEFF, found where files were joined
+	mark    = []byte("\xef\xbb\xbf") // U+FEFF, present where files were joined
 )
 
-// parse parses a record's text, which is in scan.
+// parse parses a record, whose text is in scan.
 func (p *Parser) parse(span table.Span) *record.Record {
 	p.record.Span = span
 	p.record.Span.Record = uint32(p.records)
@@ -223,7 +223,7 @@ func (p *Parser) begin() {
 	p.tags.reset()
 }
 
-// line parses the line in scan. If it returns false, bad is set.
+// line parses a line, whose text is in scan. If it returns false, it has set bad.
 func (p *Parser) line() bool {
 	s := &p.scan
 	if p.options.Changes.Form != NoChanges {
@@ -266,13 +266,13 @@ func (p *Parser) line() bool {
 	return true
 }
 
-// ended refuses any text after the record.
+// ended refuses text after the record.
 func (p *Parser) ended() bool {
 	p.scan.space()
 	return p.scan.pos == len(p.scan.data) || p.broken("want nothing after the object")
 }
 
-// column returns the index of a name's field, or -1. Keys mostly come in column order.
+// column returns the index of the field with a name, or -1. Keys are mostly in the order of columns.
 func (p *Parser) column(name []byte) int {
 	if p.guess < len(p.options.Columns) && string(name) == p.options.Columns[p.guess] {
 		p.guess++
@@ -285,7 +285,7 @@ func (p *Parser) column(name []byte) int {
 	return -1
 }
 
-// broken refuses the record for its syntax at scan's position.
+// broken refuses the record for a syntax error at the current position.
 func (p *Parser) broken(want string) bool {
 	s := &p.scan
 	if s.pos >= len(s.data) {
@@ -298,7 +298,7 @@ func (p *Parser) broken(want string) bool {
 	return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, found %s", want, s.pos+1, printable(s.data[s.pos])), s.pos)
 }
 
-// failed refuses the record for the fault that scan found.
+// failed refuses the record for the fault that scan has found.
 func (p *Parser) failed(column []byte) bool {
 	s := &p.scan
 	if s.fault.utf8 {
@@ -309,7 +309,7 @@ func (p *Parser) failed(column []byte) bool {
 	return p.broken(s.fault.why)
 }
 
-// refuse sets bad and returns false; the value shown begins at from.
+// refuse sets bad and returns false. The value to show starts at from.
 func (p *Parser) refuse(column, code, message string, from int) bool {
 	p.bad = table.Reason{Column: column, Code: code, Message: message,
 		Value: table.Show(p.scan.data[min(from, len(p.scan.data)):])}

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads the tokens of one line. If the line is broken, its methods set fault and return false.
+// scanner reads the tokens of a line. If the line is broken, its methods set fault and return false.
 type scanner struct {
 	data    []byte
 	pos     int
-	scratch []byte // decoded strings and compacted values of this line
+	scratch []byte // decoded strings and compacted values of the line
 	fault   struct {
 		why  string
 		pos  int
@@ -32,7 +32,7 @@ func (s *scanner) failUTF8(pos int, why string) bool {
 	return false
 }
 
-// space skips white space, including line feeds in records that are not lines.
+// space skips white space, including the line feeds in a record that spans lines.
 func (s *scanner) space() {
 	for s.pos < len(s.data) {
 		if c := s.data[s.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -55,15 +55,15 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// plain returns the length of the run at pos that a string need not check: printable ASCII except quote and backslash.
+// plain returns the length of the printable ASCII at pos, without quotes and backslashes. It needs no more checks.
 func (s *scanner) plain(pos int) int {
 	start := pos
 	data := s.data
 	for pos+8 <= len(data) {
 		w := binary.LittleEndian.Uint64(data[pos:])
 		quote, escape := w^(lowBits*'"'), w^(lowBits*'\\')
-		// Each term has the high bit of a byte that is a control character, a quote or a backslash, or (in w) not ASCII.
-		// Borrows can only mark bytes above the first marked one, and the loop below checks every byte.
+		// Each term has the high bit set for control characters, quotes and backslashes, respectively, and w for non-ASCII.
+		// Borrows may wrongly mark bytes, but only after the first marked one, and the loop below checks every byte.
 		if ((w-lowBits*0x20)|(quote-lowBits)|(escape-lowBits)|w)&highBits != 0 {
 			break
 		}
@@ -78,7 +78,7 @@ func (s *scanner) plain(pos int) int {
 	return pos - start
 }
 
-// text reads a string whose quote is at pos. The result points into the line, or into scratch if there were escapes.
+// text reads the string at pos. The result points into the line or, if the string has escapes, into scratch.
 func (s *scanner) text() (out []byte, ok bool) {
 	start := s.pos + 1
 	end, escaped, ok := s.skipText()
@@ -104,7 +104,7 @@ func (s *scanner) text() (out []byte, ok bool) {
 	return s.scratch[at:len(s.scratch):len(s.scratch)], true
 }
 
-// skipText checks and skips a string whose quote is at pos. end is the position of the closing quote.
+// skipText checks and skips the string at pos. end is the position of its closing quote.
 func (s *scanner) skipText() (end int, escaped, ok bool) {
 	start := s.pos + 1
 	ascii := true
@@ -239,7 +239,7 @@ func (s *scanner) digits() bool {
 	return s.pos > start
 }
 
-// word skips true, false or null.
+// word skips w, which is true, false or null.
 func (s *scanner) word(w string) bool {
 	if len(s.data)-s.pos >= len(w) && string(s.data[s.pos:s.pos+len(w)]) == w {
 		s.pos += len(w)
@@ -248,7 +248,7 @@ func (s *scanner) word(w string) bool {
 	return s.fail(s.pos, "want a value")
 }
 
-// invalid returns the position of the first byte that is not UTF-8.
+// invalid returns the position of the first byte of b that is not UTF-8.
 func invalid(b []byte) int {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])

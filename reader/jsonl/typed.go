@@ -9,19 +9,19 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Tags is a vocabulary of objects that give values types, such as {"N":"7"}.
+// Tags is a set of type tags: objects that give values types, such as {"N":"7"}.
 type Tags uint8
 
 const (
 	NoTags   Tags = iota // plain JSON
 	DynamoDB             // DynamoDB JSON: every value of an item is an object with one type tag
-	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and the form of older mongoexports
+	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and the format of older mongoexports
 )
 
-// CodeTag is the code of a record with a wrong type tag.
+// CodeTag is the reject code of records with a wrong type tag.
 const CodeTag = "BadTypeTag"
 
-// GuessTags returns the type tags that a text certainly has. DynamoDB items count only if wrapped in {"Item":…}.
+// GuessTags returns the type tags that a text clearly has. DynamoDB items are recognised only inside {"Item":…}.
 func GuessTags(head []byte, layout Layout) (guess Tags) {
 	most := 0
 	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {
@@ -43,7 +43,7 @@ func GuessTags(head []byte, layout Layout) (guess Tags) {
 	return guess
 }
 
-// unexpected refuses a value (JSON without white space) with a MongoDB type tag if the sample had none.
+// unexpected refuses a value with a MongoDB type tag, because the sample had none. value must not have white space.
 func (p *Parser) unexpected(name, value []byte, at int) bool {
 	if !bytes.Contains(value, []byte(`"$`)) {
 		return true
@@ -51,20 +51,20 @@ func (p *Parser) unexpected(name, value []byte, at int) bool {
 	t := &p.tags
 	t.scan.data, t.scan.pos = value, 0
 	if _, err := t.value(MongoDB); err != nil || t.found == 0 {
-		return true // not a tagged value
+		return true // its tags are not valid
 	}
 	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all "+
 		"inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
 }
 
-// Wrapped reports whether a DynamoDB text wraps each item in {"Item":…}.
+// Wrapped reports whether the items of a DynamoDB text are inside {"Item":…}.
 func Wrapped(head []byte, layout Layout) bool {
 	in, _, _ := count(head, Options{Tags: DynamoDB, Wrapped: true, Layout: layout})
 	out, _, _ := count(head, Options{Tags: DynamoDB, Layout: layout})
 	return in >= out && in > 0
 }
 
-// item parses the record {"Item":{…}} at scan's position.
+// item parses a record {"Item":{…}} at the current position.
 func (p *Parser) item() bool {
 	s := &p.scan
 	at := s.pos
@@ -93,19 +93,19 @@ func (p *Parser) notItem(at int) bool {
 	return p.refuse("", CodeTag, `want {"Item":{…}} and nothing beside Item, as in the records before`, at)
 }
 
-// untag replaces a tagged value by the value that it stands for.
+// untag replaces a tagged value by the value it represents.
 func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 	if _, is := extendedTags[string(name)]; is && p.options.Tags == MongoDB {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%s is a type tag, and the record is not a document", name), at)
 	}
 	if p.options.Tags == MongoDB && d.Kind != record.JSON {
-		return true // relaxed form: numbers, strings and booleans are untagged
+		return true // relaxed format: numbers, strings and booleans have no tags
 	}
 	if d.Kind != record.JSON {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a typed value, such as {"S":"text"}, at byte %d`, at+1), at)
 	}
 	t := &p.tags
-	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch still holds the record's other values
+	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch still has the record's other values
 	value, err := t.value(p.options.Tags)
 	if err != nil {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%v, in the value at byte %d", err, at+1), at)
@@ -114,29 +114,29 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 	return true
 }
 
-// tagged reads values with type tags. Their text is checked JSON without white space.
+// tagged reads values with type tags. Their text must be valid JSON without white space.
 type tagged struct {
 	scan  scanner
-	out   []byte // JSON and bytes of this record's values
-	found int    // number of tags in this record
-	one   leaf   // the last leaf
+	out   []byte // JSON and bytes of the record's values
+	found int    // number of tags in the record
+	one   leaf   // the latest leaf
 }
 
 func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], t.out[:0], 0 }
 
-// leaf is a value that is not a document, an array or a set.
+// leaf is a value other than a document, an array or a set.
 type leaf struct {
 	record.Datum
-	raw []byte // as JSON; nil for a Timestamp, or if JSON has no such value
+	raw []byte // as JSON; nil for a Timestamp, or if JSON cannot represent the value
 }
 
-// leaf returns a leaf that is valid until the next one.
+// leaf returns a leaf, which is valid until the next call.
 func (t *tagged) leaf(d record.Datum, raw []byte) *leaf {
 	t.one = leaf{d, raw}
 	return &t.one
 }
 
-// tagError says why a value's tags are wrong. The reading functions panic with it.
+// tagError says why the tags of a value are wrong. The reading methods panic with it.
 type tagError string
 
 func (e tagError) Error() string { return string(e) }
@@ -160,7 +160,7 @@ func (t *tagged) value(tags Tags) (d record.Datum, err error) {
 	return record.Datum{Kind: record.JSON, Bytes: t.out[from:len(t.out):len(t.out)]}, nil
 }
 
-// read reads the value at scan's position: it returns a leaf, or appends JSON to out and returns nil.
+// read reads the value at the current position. It returns a leaf, or appends JSON to out and returns nil.
 func (t *tagged) read(tags Tags) *leaf {
 	if tags == DynamoDB {
 		return t.attribute()
@@ -177,11 +177,11 @@ func (t *tagged) inner(tags Tags) {
 	case l.raw == nil:
 		t.failf("a nested NaN or infinity, which JSON cannot hold")
 	default:
-		t.out = append(t.out[:keep], l.raw...) // overwrites the decoded bytes of binary values
+		t.out = append(t.out[:keep], l.raw...) // overwrites decoded bytes of binary values
 	}
 }
 
-// members appends an object with tagged values to out and returns nil. The scan is after its bracket and key, if any.
+// members appends an object with tagged values to out and returns nil. Its bracket, and key if not nil, are read.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
@@ -192,7 +192,7 @@ func (t *tagged) members(tags Tags, key []byte) *leaf {
 		}
 		if key == nil {
 			key = t.literal()
-			s.pos++ // skips the colon
+			s.pos++ // the colon
 			t.strayTag(tags, key)
 		}
 		t.out = append(append(t.out, key...), ':')
@@ -204,7 +204,7 @@ func (t *tagged) members(tags Tags, key []byte) *leaf {
 	return nil
 }
 
-// elements appends an array to out; each appends one element. The scan is at the bracket.
+// elements appends the array at the current position to out. each must append one element.
 func (t *tagged) elements(each func()) {
 	s := &t.scan
 	if s.data[s.pos] != '[' {
@@ -223,14 +223,14 @@ func (t *tagged) elements(each func()) {
 	t.out = append(t.out, ']')
 }
 
-// literal skips the string at scan's position and returns it unparsed.
+// literal skips the string at the current position and returns it as JSON.
 func (t *tagged) literal() []byte {
 	from := t.scan.pos
 	t.scan.skipText()
 	return t.scan.data[from:t.scan.pos]
 }
 
-// text reads the string that a tag holds.
+// text reads the string in a tag.
 func (t *tagged) text(tag string) (text, raw []byte) {
 	s := &t.scan
 	if s.data[s.pos] != '"' {
@@ -241,7 +241,7 @@ func (t *tagged) text(tag string) (text, raw []byte) {
 	return text, s.data[from:s.pos]
 }
 
-// end skips the bracket that closes a tagged value.
+// end skips the bracket that closes a tag's object.
 func (t *tagged) end(tag string) {
 	if t.scan.data[t.scan.pos] != '}' {
 		t.failf("a member beside %s", tag)
@@ -257,24 +257,24 @@ func (t *tagged) number(tag string, text []byte) *leaf {
 	return t.leaf(record.Datum{Kind: record.Number, Bytes: text}, text)
 }
 
-// isNumber reports whether a text is a JSON number.
+// isNumber reports whether text is a JSON number.
 func isNumber(text []byte) bool {
 	s := scanner{data: text}
 	return len(text) > 0 && (text[0] == '-' || text[0]-'0' <= 9) && s.number() && s.pos == len(text)
 }
 
-// bytes returns a leaf for base64; raw is its text as JSON.
+// bytes returns a leaf for base64 text; raw is that text as JSON.
 func (t *tagged) bytes(tag string, text, raw []byte) *leaf {
 	from := len(t.out)
 	out, err := strictBase64.AppendDecode(t.out, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would skip line ends
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // the decoder would ignore line ends
 		t.failf("%s holds %.40q, which is not base64", tag, text)
 	}
 	t.out = out
 	return t.leaf(record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, raw)
 }
 
-// quoted makes JSON of a text that needs no escaping.
+// quoted returns text, which must not need escapes, as a JSON string.
 func quoted(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
 
 var strictBase64 = base64.StdEncoding.Strict()
@@ -282,7 +282,7 @@ var strictBase64 = base64.StdEncoding.Strict()
 // Constants of JSON.
 var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("null")
 
-// attributeTypes has the type tags of DynamoDB.
+// attributeTypes holds the type tags of DynamoDB.
 var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L",
 	"SS": "SS", "NS": "NS", "BS": "BS"}
 
@@ -295,7 +295,7 @@ func (t *tagged) attribute() (l *leaf) {
 	s.pos++
 	key, _ := s.text()
 	tag := attributeTypes[string(key)]
-	s.pos++ // skips the colon
+	s.pos++ // the colon
 	switch tag {
 	case "S":
 		text, raw := t.text(tag)

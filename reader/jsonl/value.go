@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// object parses the object at scan's position into fields; with Flatten also nested objects, below the name in path.
+// object parses the object at the current position into fields. With Flatten, nested names are appended to path.
 func (p *Parser) object(depth int) bool {
 	s := &p.scan
 	if depth > MaxDepth {
@@ -65,7 +65,7 @@ func (p *Parser) key() ([]byte, bool) {
 	return key, true
 }
 
-// member parses a value into the field called name. With Flatten full names must differ, otherwise an object's keys.
+// member parses the field called name. With Flatten, full names must be unique; otherwise, the keys of each object.
 func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 	s := &p.scan
 	i := p.column(name)
@@ -80,7 +80,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 			return p.twice(name)
 		}
 	default:
-		at := len(s.scratch) // a copy, because keys keeps it and path changes
+		at := len(s.scratch) // a copy, because keys retains it and path changes
 		s.scratch = append(s.scratch, name...)
 		if !p.keys.add(0, s.scratch[at:len(s.scratch):len(s.scratch)]) {
 			return p.twice(name)
@@ -92,7 +92,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 		return p.value(i, name, depth)
 	}
-	// The object's members become columns. It is also a value if a column has its name, or if it is empty.
+	// The members of the object become columns. The object is a value itself if a column has its name or it is empty.
 	if start := s.pos; i >= 0 || p.columns != nil && s.emptyObject() {
 		if !p.value(i, name, depth) {
 			return false
@@ -106,7 +106,7 @@ func (p *Parser) twice(name []byte) bool {
 	return p.refuse("", CodeJSON, fmt.Sprintf("key %q occurs twice, again at byte %d", name, p.scan.pos+1), p.scan.pos)
 }
 
-// value parses a value into field i; with -1 it only checks the value.
+// value parses a value into field i. If i is -1, it only checks the value.
 func (p *Parser) value(i int, name []byte, depth int) bool {
 	s := &p.scan
 	c := s.token()
@@ -179,20 +179,20 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	return true
 }
 
-// skip checks and skips the object or array at scan's position. spaced: it has white space, so its text is not compact.
+// skip checks and skips the object or array at the current position. spaced means that it contains white space.
 func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	s := &p.scan
 	if depth > MaxDepth {
 		return false, p.broken(fmt.Sprintf("want nesting up to %d", MaxDepth))
 	}
 	open := s.data[s.pos]
-	closing := open + 2 // holds for both { and [
+	closing := open + 2 // true for both { and [
 	s.pos++
 	var id uint32
 	if open == '{' {
 		id = p.keys.object()
 	}
-	// blank moves to the next token and notes white space before it.
+	// blank moves to the next token and records whether white space precedes it.
 	blank := func() byte {
 		at := s.pos
 		c := s.token()
@@ -237,7 +237,7 @@ func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	}
 }
 
-// skipValue is skip for any value; c is its first byte.
+// skipValue is like skip, for any value. c is its first byte.
 func (p *Parser) skipValue(column []byte, depth int, c byte) (spaced, ok bool) {
 	s := &p.scan
 	switch {
@@ -259,7 +259,7 @@ func (p *Parser) skipValue(column []byte, depth int, c byte) (spaced, ok bool) {
 	return false, ok || p.failed(column)
 }
 
-// emptyObject reports whether the object at pos has no members.
+// emptyObject reports whether the object at the current position has no members.
 func (s *scanner) emptyObject() bool {
 	at := s.pos
 	s.pos++
@@ -268,7 +268,7 @@ func (s *scanner) emptyObject() bool {
 	return empty
 }
 
-// compact copies a checked value to scratch, without the white space outside strings.
+// compact copies a valid value to scratch, without the white space outside strings.
 func (s *scanner) compact(start, end int) []byte {
 	at := len(s.scratch)
 	for pos := start; pos < end; {

@@ -6,20 +6,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// A row that describes itself is a line like those of the vendor's tool, with each value's name and type, and versions:
+// A self-describing row is a line like those of Tablestore's tool, with a name and type for each value, and versions:
 //
 //	{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"IsInt":true}]},"Attr":{"Values":[{"C":"n","V":1.5,"TS":1626860469000},{"C":"n","V":"x"}]}}
 //
-// PK has the record's Fields, Attr its Cells. A string, true, false and null represent themselves. A number is a double
-// or, with IsInt, an integer. T gives any other type by one of the names below, and V is then
+// PK has the record's Fields, Attr its Cells. Strings, true, false and null represent themselves. A number is a double
+// or, with IsInt, an integer. For other types, T has one of the names below, and V is
 //
-//	binary, decimal                bytes in base64; a decimal has Scale beside it, its digits after the point
+//	binary, decimal                bytes in base64; Scale of a decimal is the number of digits after the point
 //	double                         a number, or the 64 bits of a NaN or an infinity, in hexadecimal
-//	unsigned, integer, boolean     an integer, true or false
-//	date, time, timestamp          an integer in units of Unit per second; Local: the zone is unknown
-//	text, number, json, string     text; with Base64 in base64, if it is not UTF-8
+//	unsigned, integer, boolean     an integer; for boolean, true or false
+//	date, time, timestamp          an integer in units of Unit per second; Local means that the zone is unknown
+//	text, number, json, string     text, or base64 with Base64 if it is not UTF-8
 //
-// A name that is not UTF-8 is in base64 as C64.
+// A name that is not UTF-8 is in C64, in base64.
 var kindNames = [...]string{
 	record.Text: "text", record.Number: "number", record.Integer: "integer", record.Boolean: "boolean",
 	record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary",
@@ -28,7 +28,7 @@ var kindNames = [...]string{
 	record.Absent: "",
 }
 
-// kindNamed returns the kind named by T.
+// kindNamed returns the kind with a name in T.
 func kindNamed(name []byte) (record.Kind, bool) {
 	for k, n := range kindNames {
 		if n != "" && n == string(name) {
@@ -43,7 +43,7 @@ const (
 	wantArchive = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
 )
 
-// IsWide reports whether a text's first object looks like a self-describing row, as far as its first value.
+// IsWide reports whether the first object of a text looks like a self-describing row. It examines only the beginning.
 func IsWide(text []byte) bool {
 	for _, token := range []string{"{", `"Wide"`, ":", "true", ",", `"PK"`, ":", "{", `"Values"`, ":", "["} {
 		var ok bool
@@ -54,7 +54,7 @@ func IsWide(text []byte) bool {
 	return true
 }
 
-// wide parses a self-describing row, from its brace.
+// wide parses a self-describing row from its opening brace.
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
@@ -71,9 +71,9 @@ func (p *Parser) wide() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is known to be a JSON object without repeated keys.
+	// From here on, the text is known to be a JSON object without repeated keys.
 	s.pos = start + bytes.IndexByte(s.data[start:], ',')
-	values := 0 // number of values under PK
+	values := 0 // number of values under PK so far
 	for s.token() == ',' {
 		s.pos++
 		key, named := p.key()
@@ -110,7 +110,7 @@ func (p *Parser) wide() bool {
 	return true
 }
 
-// wideCell reads a value into its field or into the cells.
+// wideCell reads a value into its field or adds it to the cells.
 func (p *Parser) wideCell(pk bool) bool {
 	var c cell
 	d, ok := p.cell(&c, pk)
@@ -125,7 +125,7 @@ func (p *Parser) wideCell(pk bool) bool {
 	return ok
 }
 
-// setField sets the field of that name, if there is one, and returns its index or -1. If ok is false, bad is set.
+// setField sets the field with a name and returns its index, or -1 if there is none. If ok is false, it has set bad.
 func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
 	i = p.column(name)
 	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, name) {
@@ -148,7 +148,7 @@ func (p *Parser) notColumn(name []byte) {
 	}
 }
 
-// fillFields fills fields missing in PK with the newest cell of that name; a cell without a timestamp counts as newest.
+// fillFields sets fields that PK lacks to the newest cells with their names. Cells without a timestamp are newest.
 func (p *Parser) fillFields() {
 	missing := false
 	for i := range p.record.Fields {

@@ -13,33 +13,33 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Limits of AppendWide's lines; longer lines could not be read back.
+// Limits in bytes of lines written by AppendWide. Longer lines could not be read back.
 const (
-	maxWideLine  = 56 << 20 // later cells are left out
-	longWideLine = 32 << 20 // from there on, values above longValue are left out
+	maxWideLine  = 56 << 20 // after this, cells are omitted
+	longWideLine = 32 << 20 // after this, values longer than longValue are omitted
 	longValue    = 1 << 10
 )
 
-// AppendWide appends a self-describing record as a line. columns name its fields; fields without a name are left out,
-// because the cells repeat them. Values that no row can hold, and values after many megabytes, are left out. Their size
-// replaces them, which is not JSON, so the line cannot be loaded as if it were the record.
+// AppendWide appends a self-describing record as a line. columns has the names of its fields; fields without a name are
+// omitted, because the cells repeat them. Values that no row can hold, and values after many megabytes, are omitted,
+// too. Their size takes their place, which is not JSON, so that the line cannot be loaded as if it were complete.
 func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{len(dst), true}.append(dst, columns, rec)
 }
 
-// AppendWhole is AppendWide for a row of an archive, whose lines are not limited: nothing is left out.
+// AppendWhole is like AppendWide, for rows of archives, whose lines are not limited. It omits nothing.
 func AppendWhole(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{}.append(dst, columns, rec)
 }
 
-// AppendKey appends fields in the form that they have under PK.
+// AppendKey appends fields in the format that they have under PK.
 func AppendKey(dst []byte, columns []string, fields []record.Datum) []byte {
 	return wideLine{}.fields(dst, columns, fields)
 }
 
-// wideLine says how a line is written.
+// wideLine holds the position and limits of a line being written.
 type wideLine struct {
-	start   int // start of the line in the buffer
+	start   int // offset of the line in the buffer
 	bounded bool
 }
 
@@ -94,7 +94,7 @@ func (l wideLine) cell(dst, name []byte, d *record.Datum, at int64) []byte {
 	return append(dst, '}')
 }
 
-// appendWideValue appends V and the members that describe it.
+// appendWideValue appends the value of V and the members that describe it.
 func appendWideValue(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Null, record.Absent:
@@ -143,7 +143,7 @@ func appendText(dst, s []byte) []byte {
 	if !slices.ContainsFunc(s, func(b byte) bool { return b < ' ' || b > '~' || b == '"' || b == '\\' }) {
 		return append(append(append(dst, '"'), s...), '"')
 	}
-	text, _ := json.Marshal(string(s)) // a string always marshals
+	text, _ := json.Marshal(string(s)) // marshalling a string cannot fail
 	return append(dst, text...)
 }
 

@@ -1,2 +1,2 @@
-// Package jsontext writes typed values as JSON text with all digits, for the nested values of all typed formats.
+// Package jsontext writes typed values as JSON text with all digits, for nested values of typed formats.
 package jsontext

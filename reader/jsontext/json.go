@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Quoted appends text, which may be invalid UTF-8, as a JSON string.
+// Quoted appends text, which may have invalid UTF-8, as a JSON string.
 func Quoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -36,7 +36,7 @@ func Quoted(dst, text []byte) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// Float appends a number with the fewest digits that round-trip. NaN and infinity become strings, as JSON lacks them.
+// Float appends a number with the fewest digits that round-trip. NaN and infinities become strings: JSON lacks them.
 func Float(dst []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -53,7 +53,7 @@ func Float(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// Append appends any datum except strings exactly: all digits, times in RFC 3339, bytes in base64.
+// Append appends any datum except strings, without loss: all digits, times as in RFC 3339, bytes in base64.
 func Append(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:

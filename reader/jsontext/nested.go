@@ -8,20 +8,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// MaxNested limits the text of a nested value: no table can hold a longer one.
+// MaxNested is the size of the largest text of a nested value, in bytes. No table can hold a longer one.
 const MaxNested = 4 << 20
 
-// Nested is the text of a nested value that is being written.
+// Nested is the text of a nested value being written.
 type Nested struct {
 	record.Refusal
 	Out  []byte
-	Keys []Span // keys of unfinished maps
+	Keys []Span // keys of maps that are not complete
 }
 
 // Span is a range of a text.
 type Span struct{ From, To int }
 
-// Reset begins another value in the same memory.
+// Reset begins a new value. It reuses the memory.
 func (n *Nested) Reset() { n.Out, n.Bad, n.Keys = n.Out[:0], nil, n.Keys[:0] }
 
 // Name appends a member's name.
@@ -32,7 +32,7 @@ func (n *Nested) Name(name string) {
 	n.Out = append(n.Out, ':')
 }
 
-// Scalar appends a scalar of a column. single marks a 32-bit float.
+// Scalar appends a column's scalar. single means that it is a 32-bit float.
 func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	switch {
 	case d.Kind == record.Double && single:
@@ -46,13 +46,13 @@ func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	}
 }
 
-// Key notes that the text from from on is a key of a map. The key's value follows.
+// Key records that the text since from is a key of a map. The key's value must follow.
 func (n *Nested) Key(from int) {
 	n.Keys = append(n.Keys, Span{from, len(n.Out)})
 	n.Out = append(n.Out, ':')
 }
 
-// EndKeys ends a map whose keys begin at index first. It refuses the value if a key is repeated.
+// EndKeys ends a map whose keys begin at index first of Keys. It refuses the value if a key is repeated.
 func (n *Nested) EndKeys(first int, column string) {
 	if n.Bad == nil {
 		if key := n.twice(n.Keys[first:]); key != nil {
@@ -62,7 +62,7 @@ func (n *Nested) EndKeys(first int, column string) {
 	n.Keys = n.Keys[:first]
 }
 
-// twice returns a key that is repeated, or nil. It sorts the keys.
+// twice returns a repeated key, or nil. It sorts the keys.
 func (n *Nested) twice(keys []Span) []byte {
 	at := func(s Span) []byte { return n.Out[s.From:s.To] }
 	slices.SortFunc(keys, func(x, y Span) int { return bytes.Compare(at(x), at(y)) })

@@ -18,29 +18,29 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table or a query on a server.
+// Address is the address of a table, or of a server with a query to run.
 type Address struct {
-	shown  string // address for users, without the password
+	shown  string // for users, without the password
 	config *driver.Config
 	table  string
-	query  string   // query instead of a table
-	key    []string // key columns of the query's rows
+	query  string   // set instead of table
+	key    []string // key columns of the query's result
 
-	lockPause time.Duration // pause between two attempts to lock the table
+	lockPause time.Duration // pause between attempts to lock the table
 	lockAfter time.Time
 }
 
-// The time to wait for a connection, and between checks that the server is still there.
+// Limits of the time to connect, and between checks that the server still responds.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second
 )
 
-// maxRowBytes is the largest row that a server sends.
+// maxRowBytes is the size of the largest row that a server sends.
 const maxRowBytes = 1 << 30
 
-// Parse parses an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. Other settings come from the servers' own
-// option file and from MYSQL_PWD, as for the servers' own programs. No error shows a secret.
+// Parse parses an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. Other settings come from the client's option
+// file and from MYSQL_PWD, as for the clients of MySQL and MariaDB. No error contains a secret.
 func Parse(arg string) (*Address, error) {
 	a, p, err := parse(arg)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *Address) needDatabase() error {
 	return nil
 }
 
-// named holds an address's table and key parameters.
+// named holds the table and key parameters of an address.
 type named struct {
 	table string
 	key   []string
@@ -74,7 +74,7 @@ type named struct {
 func parse(arg string) (a *Address, of named, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
-		// err contains the address, which may have a password.
+		// err contains the address, which may contain a password.
 		return nil, of, errors.New("cannot parse the address of the server; want mysql://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
@@ -129,7 +129,7 @@ func parse(arg string) (a *Address, of named, err error) {
 var parameters = map[string]bool{"table": true, "key": true, "socket": true, "defaults-file": true, "ssl-mode": true,
 	"ssl-ca": true, "ssl-cert": true, "ssl-key": true}
 
-// secure sets up TLS by the options of the servers' own programs.
+// secure sets up TLS according to the options of MySQL's and MariaDB's clients.
 func (a *Address) secure(o map[string]string) error {
 	mode := strings.ToUpper(cmp.Or(o["ssl-mode"], "PREFERRED"))
 	if o["ssl-mode"] == "" && o["ssl-ca"] != "" {
@@ -173,7 +173,7 @@ func (a *Address) secure(o map[string]string) error {
 	return nil
 }
 
-// certificates returns the certificates in a file, or the machine's if file is empty.
+// certificates returns the certificates in a file or, if file is "", those of the machine.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return x509.SystemCertPool()

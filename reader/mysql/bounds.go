@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Bounds uses the server's estimates if the key begins with an integer. Otherwise the server reads the key once.
+// Bounds uses the server's estimates if the key begins with an integer. Otherwise the server reads all keys once.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) ([][][]byte, error) {
 	s := look.(*session)
 	if t.Columns[t.Key[0]].Kind == record.Integer {
@@ -22,13 +22,13 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return s.counted(ctx, t)
 }
 
-// piece is the integers from from to to, and the estimated number of rows that have them.
+// piece is a range of integers with the estimated number of rows whose keys begin with one of them.
 type piece struct {
 	from, to int64 // to is exclusive
 	rows     int64
 }
 
-// pieces is a heap; its first element is the divisible piece with the most rows.
+// pieces is a heap. Its first element is the piece with the most rows that can still be divided.
 type pieces []piece
 
 func (p pieces) Len() int           { return len(p) }
@@ -44,10 +44,10 @@ func (p piece) weight() int64 {
 	return p.rows
 }
 
-// finer is how many pieces there are per range.
+// finer is the number of pieces per range.
 const finer = 4
 
-// estimated halves ranges of the key's integers until enough pieces have similar row counts, and groups the pieces.
+// estimated halves the key's range into enough pieces with similar numbers of rows, and then groups the pieces.
 func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	first := quote(t.Columns[t.Key[0]].Name)
 	ends, err := s.query(ctx, "SELECT MIN("+first+"), MAX("+first+")"+from(t))
@@ -57,7 +57,7 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 	least, err1 := strconv.ParseInt(ends[0][0], 10, 64)
 	greatest, err2 := strconv.ParseInt(ends[0][1], 10, 64)
 	if err1 != nil || err2 != nil || greatest == math.MaxInt64 {
-		return nil, nil // no rows, or keys up to the maximum
+		return nil, nil // no rows, or keys up to the largest integer
 	}
 	estimate := func(from, to int64) (piece, error) {
 		n, err := s.explain(ctx, fmt.Sprintf("SELECT %s FROM %s FORCE INDEX (PRIMARY) WHERE %[1]s >= %[3]d AND %[1]s < %[4]d",
@@ -107,7 +107,7 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 	return bounds, nil
 }
 
-// explain returns the server's estimate of the rows that a statement reads.
+// explain returns the server's estimate of the number of rows that a statement reads.
 func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 	r, err := s.rows(ctx, "EXPLAIN "+sql)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 	return n, r.Close()
 }
 
-// key returns the key of the row that comes after many after the first match; nil if there is none.
+// key returns the key of the row at offset after among the rows that match where, or nil if there are fewer.
 func (s *session) key(ctx context.Context, t *sqltable.Table, where string, after int64) (key [][]byte, err error) {
 	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t),
 		where, after))
@@ -138,7 +138,7 @@ func (s *session) key(ctx context.Context, t *sqltable.Table, where string, afte
 	return key, r.Close()
 }
 
-// counted finds the bounds one after another by counting. The server reads the key of every row.
+// counted finds one bound after another by counting rows. The server reads every key.
 func (s *session) counted(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	rows, err := s.explain(ctx, "SELECT "+keyNames(t)+from(t))
 	if err != nil {

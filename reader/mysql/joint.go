@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database describes what the tables of one snapshot share.
+// Database returns the address of the database, which all tables of a snapshot must share, or "" for a query.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -21,14 +21,14 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll holds up all commits. LOCK TABLES would also wait for open transactions, and new transactions for it.
+// lockAll blocks all commits. LOCK TABLES would wait for open transactions, too, and new transactions for it.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
-// heldAtOnce is the number of tables that one statement protects from ALTER.
+// heldAtOnce is the largest number of tables that one statement protects from ALTER.
 const heldAtOnce = 50
 
-// SnapshotOf opens sessions while the server commits nothing for a moment, so that their read views are of the same
-// state. A user who may not hold up commits gets one session, whose view needs no lock.
+// SnapshotOf opens sessions while commits are blocked for a moment, so that their read views show the same state. A
+// user who must not block commits gets a single session, whose view needs no lock.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
 	_ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	h := &snapshot{}
@@ -50,7 +50,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 		if err != nil && (a.Lost(err) || !errors.As(err, new(*mysql.MySQLError))) {
 			break
 		}
-		err = nil // Describe reports the error
+		err = nil // Describe will report the error
 	}
 	if err == nil {
 		var holds []string
@@ -72,7 +72,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 	return h, p, nil
 }
 
-// Describe describes the table in a session of the snapshot.
+// Describe describes a's table as a session of the snapshot sees it.
 func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
 	s := by.(*session)
 	t, err := a.describe(ctx, s)
@@ -85,7 +85,7 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t, err
 }
 
-// Twice returns a key that several of the tables have.
+// Twice returns a key that occurs in more than one of the tables, or nil.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	var columns, from []string
 	for _, k := range tables[0].Key {

@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// watch is a session that queries the lag.
+// watch is a session that queries the lag of replication.
 type watch struct {
 	*session
-	ask string // the statement that the server supports; empty until known
+	ask string // statement that the server supports; "" until known
 }
 
-// Watch opens a session to query how far the server lags as a replica.
+// Watch opens a session for querying how far the server, if it is a replica, lags.
 func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	s, err := a.connect(ctx)
 	if err != nil {
@@ -28,10 +28,10 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	return &watch{session: s}, nil
 }
 
-// asking lists statements for the state of replication: MariaDB's for several sources, MySQL's, and older versions'.
+// asking lists statements for the state of replication: MariaDB's, MySQL's, and that of older versions.
 var asking = []string{"SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
 
-// Lag returns the server's own lag. MySQL servers do not know how far their replicas lag.
+// Lag returns how far the server itself lags. A MySQL server does not know how far its replicas lag.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	if w.ask == "" {
 		if w.ask, err = w.findAsk(ctx); err != nil {
@@ -52,7 +52,7 @@ func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err err
 			continue
 		}
 		value := r.Values()[at]
-		if value == nil { // replication is stopped or disconnected
+		if value == nil { // replication has stopped or is disconnected
 			known = false
 			continue
 		}
@@ -79,7 +79,7 @@ func (w *watch) findAsk(ctx context.Context) (string, error) {
 			return ask, nil
 		}
 		var e *mysql.MySQLError
-		if !errors.As(err, &e) || e.Number != 1064 { // the error is not a syntax error
+		if !errors.As(err, &e) || e.Number != 1064 { // anything but a syntax error
 			return "", mayNotWatch(err)
 		}
 	}

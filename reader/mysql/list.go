@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns the tables and views of the address's database that match its table parameter, such as o*, or all.
+// List returns the tables and views that match the address's table parameter, such as o*, or all if it has none.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, of, err := parse(arg)
 	if err != nil {
@@ -55,7 +55,7 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 			}
 		case errors.As(err, new(*refusal)):
 			one.Refused = err.Error()
-		case errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err): // such as a view of a dropped table
+		case errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err): // such as for a view of a dropped table
 			one.Refused = err.Error()
 		default:
 			return nil, fmt.Errorf("list the tables of %s: %w", arg, err)

@@ -26,7 +26,7 @@ import (
 
 var must = conformance.Must
 
-// Tests must not read the user's option file.
+// The option file of the user who runs the tests must not be read.
 func init() { must(conformance.Sure{}, os.Setenv("HOME", "/nonexistent")) }
 
 func TestAddressHoldsNoSecret(t *testing.T) {
@@ -104,7 +104,7 @@ func TestLostSessionsAreReplacedAndWrongQueriesNotRepeated(t *testing.T) {
 	})
 }
 
-func TestPageBoundsUseWholeKey(t *testing.T) {
+func TestPageConditionsUseWholeKey(t *testing.T) {
 	table := &sqltable.Table{Key: []int{0, 1}, Columns: []sqltable.Column{{Name: "a", Of: &column{base: "int"}},
 		{Name: "b`", Of: &column{base: "varchar"}}}}
 	var sql bytes.Buffer
@@ -125,20 +125,20 @@ func addressOf(t *testing.T, address string) *Address {
 	return conformance.Try(Parse(address)).Must(t)
 }
 
-// parseQuery returns the address of a query on a server, with a key.
+// parseQuery returns the address of a query with a key on a server.
 func parseQuery(t *testing.T, s *mysqltest.Server, key, sql string) *Address {
 	t.Helper()
 	return conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
 }
 
-// openTransactions returns the sessions that have an open transaction. InnoDB's information may be stale for a tenth of
-// a second after a query.
+// openTransactions returns the sessions with open transactions. It waits first, because InnoDB's information can be out
+// of date for a tenth of a second after a query.
 func openTransactions(s *mysqltest.Server) [][]string {
 	s.Rows("SELECT SLEEP(0.15)")
 	return s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX ORDER BY 1")
 }
 
-// sequence selects from MariaDB's virtual table of numbers.
+// sequence selects from a virtual table of numbers in MariaDB.
 const sequence = " FROM seq_1_to_"
 
 func TestTablesOnRealServer(t *testing.T) {
@@ -228,7 +228,7 @@ func TestTablesOnRealServer(t *testing.T) {
 		})
 		sqltest.Until(t, "no session holds a snapshot", func() bool { return len(openTransactions(s)) == 0 })
 	})
-	// kill ends the newest session with a transaction, or all such sessions.
+	// kill ends the newest session that has a transaction, or all that have one.
 	kill := func(all bool) {
 		ids := openTransactions(s)
 		if !all {
@@ -311,7 +311,7 @@ func TestTablesOnRealServer(t *testing.T) {
 }
 
 func TestPositionOfRealServerMissesNothing(t *testing.T) {
-	t.Setenv("TZ", "America/New_York") // InnoDB reports times in this zone
+	t.Setenv("TZ", "America/New_York") // InnoDB reports times in the machine's zone
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE orders (id int PRIMARY KEY, v text, updated_at timestamp(6) NOT NULL DEFAULT "+
 		"CURRENT_TIMESTAMP(6))", "INSERT INTO orders (id, v) SELECT -CAST(seq AS INT), 'old'"+sequence+"1000",
@@ -460,7 +460,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		p := sqltest.Position(t, addressOf(t, r.Address("orders")))
 		unknown("log_slave_updates is off", p.ResumeFrom.Unknown, "log_slave_updates")
 		unknown("open transactions", p.SafeSince, "a replica does not know")
-		r.Exec("STOP SLAVE") // rows arrive later, with their original times
+		r.Exec("STOP SLAVE") // rows will arrive later, with their original times
 		unknown("open transactions", sqltest.Position(t, addressOf(t, r.Address("orders"))).SafeSince,
 			"a replica does not know")
 		r.Options("--log-slave-updates=ON")
@@ -473,11 +473,11 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	})
 }
 
-// mysqlServer answers as MySQL does, which is not installed for tests. Statements are matched by their beginnings.
+// mysqlServer answers as MySQL would, which tests cannot run. It recognises statements by their beginnings.
 type mysqlServer struct {
 	driver.Conn
 	answers map[string][][]driver.Value
-	refused map[string]uint16 // error numbers by statement
+	refused map[string]uint16 // by statement: number of the error
 	asked   []string
 }
 
@@ -522,7 +522,7 @@ func (r *mysqlRows) Next(to []driver.Value) error {
 	return nil
 }
 
-// A position in MySQL's log may be later than the visible rows, so it is used only while the table is locked.
+// TestPositionInBinaryLog expects a log position only for a locked table: otherwise it may follow the visible rows.
 func TestPositionInBinaryLog(t *testing.T) {
 	log := [][]driver.Value{{"bin.000003", int64(157), "", "",
 		"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5,\n4e11fa47-71ca-11e1-9e33-c80aa9429562:1"}}

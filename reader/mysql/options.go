@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// readOptions reads client options from a file or ~/.my.cnf: [client], then the server's kind. It follows no includes.
+// readOptions reads [client] and the server's section of file, or of ~/.my.cnf if file is "". It ignores includes.
 func readOptions(file string) (map[string]string, error) {
 	options := map[string]string{}
 	given := file != ""
@@ -44,7 +44,7 @@ func readOptions(file string) (map[string]string, error) {
 	return options, nil
 }
 
-// optionValue returns a value without its quotes and escapes.
+// optionValue returns a value without quotes and escapes.
 func optionValue(text string) string {
 	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
 		text = text[1 : n-1]

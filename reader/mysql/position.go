@@ -14,30 +14,30 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// A transaction is written to the binary log before read views see it. MariaDB and Percona Server report the log
-// position of a read view's start. MySQL does not: its GTID sets contain the visible transactions, and its log
-// positions are safe once every transaction that has written to the table has ended.
+// A transaction is in the binary log before read views show it. MariaDB and Percona Server report the log position at
+// the start of a read view. MySQL does not: its GTID sets contain the visible transactions, and its log position can be
+// used once every transaction that has written to the table has ended.
 
 const needsReplicas = "needs the privilege REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to detect replicas"
 
-// ofStatements returns the start of the oldest running statement, whose rows cannot have earlier times.
+// ofStatements returns when the oldest running statement started: the rows it writes have no earlier times.
 const ofStatements = `SELECT DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL COALESCE(MAX(TIME), 0) + 1 SECOND, '%Y-%m-%dT%H:%i:%sZ') FROM information_schema.PROCESSLIST
 	WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Connect', 'Binlog Dump', 'Binlog Dump GTID') AND ID <> CONNECTION_ID()`
 
-// ofOpen returns when the oldest open transaction began, how many are this session's, and how many belong to no
-// session: prepared ones. InnoDB reports times in the machine's local zone; if a local time is ambiguous, the earlier
-// moment counts. Times are whole seconds, so one second is subtracted.
+// ofOpen returns when the oldest open transaction began, the number of open transactions of this session, and the
+// number of those without a session, which are prepared ones. InnoDB reports times in the machine's zone; of the two
+// meanings of an ambiguous time, the earlier one counts. Times are whole seconds, so one second is subtracted.
 const ofOpen = `SELECT DATE_FORMAT(MIN(LEAST(CONVERT_TZ(trx_started, 'SYSTEM', '+00:00'), CONVERT_TZ(trx_started - INTERVAL 1 HOUR, 'SYSTEM', '+00:00') + INTERVAL 1 HOUR))
 		- INTERVAL 1 SECOND, '%Y-%m-%dT%H:%i:%sZ'), COALESCE(SUM(trx_mysql_thread_id = CONNECTION_ID()), 0), COALESCE(SUM(trx_mysql_thread_id = 0), 0)
 	FROM information_schema.INNODB_TRX`
 
-// InnoDB's list of transactions is stale if anyone has queried it within the last tenth of a second.
+// InnoDB's list of transactions is out of date if it was queried within the last tenth of a second.
 const (
 	askAgain = 120 * time.Millisecond
 	askFor   = 3 * time.Second
 )
 
-// Position returns the position in the binary log, and since when transactions have been open.
+// Position returns the position in the binary log and the time since which transactions have been open.
 func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table,
 	sessions int) (p source.Position, err error) {
 	s := look.(*session)
@@ -69,7 +69,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltab
 	}
 	after := "COMMIT"
 	if a.query != "" {
-		after = "START TRANSACTION READ ONLY" // restores the state that Look left
+		after = "START TRANSACTION READ ONLY" // the state in which Look left it
 	}
 	if err = s.exec(ctx, after); err == nil {
 		p.ResumeFrom, err = a.resumeFrom(ctx, s, t, sessions, status)
@@ -81,7 +81,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltab
 	return p, err
 }
 
-// openSince returns since when transactions have been open, once InnoDB's list contains the session's own.
+// openSince returns the time since which transactions have been open, once InnoDB's list includes the session's own.
 func (a *Address) openSince(ctx context.Context, s *session) (since, unknown string, err error) {
 	for end := time.Now().Add(askFor); ; {
 		rows, unknown, err := a.asked(ctx, s, ofOpen, "PROCESS")
@@ -102,7 +102,7 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 	}
 }
 
-// isReplica reports whether the server is a replica (nil if unknown), and whether its log lacks replicated changes.
+// isReplica reports whether the server is a replica (nil if unknown), and whether its log omits replicated changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, logsOwnOnly bool, err error) {
 	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', "+
 		"'gtid_slave_pos')")
@@ -128,7 +128,7 @@ func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, logsOwnO
 	return &replica, logsOwnOnly && (replica || follows), err
 }
 
-// resumeFrom returns the binary log's position, for the start of a read view if the server reports that.
+// resumeFrom returns a position in the binary log: at the start of the read view, if status has it.
 func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table, sessions int,
 	status map[string]string) (_ *source.Resume, err error) {
 	const none = "the server writes no binary log (log_bin)"
@@ -161,7 +161,7 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 	}
 	rows, unknown, err := a.asked(ctx, s, "SHOW BINARY LOG STATUS", "REPLICATION CLIENT")
 	if unknown != "" {
-		rows, unknown, err = a.asked(ctx, s, "SHOW MASTER STATUS", "REPLICATION CLIENT") // for servers before 8.2
+		rows, unknown, err = a.asked(ctx, s, "SHOW MASTER STATUS", "REPLICATION CLIENT") // servers before 8.2
 	}
 	if locked && err == nil {
 		err = s.exec(ctx, "UNLOCK TABLES")
@@ -184,7 +184,7 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 	return r, err
 }
 
-// beginView begins a read view and returns the binary log position that the server reports for it, if any.
+// beginView begins a read view. It returns the binary-log position that the server reports for it, if any.
 func (s *session) beginView(ctx context.Context) (map[string]string, error) {
 	for _, sql := range []string{"COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 		"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
@@ -201,7 +201,7 @@ func (s *session) beginView(ctx context.Context) (map[string]string, error) {
 	return status, err
 }
 
-// asked runs a query that needs a privilege. Refusal is not an error: other kinds of servers speak the protocol too.
+// asked runs a query that needs a privilege. A refusal is not an error, because other kinds of servers also refuse it.
 func (a *Address) asked(ctx context.Context, s *session, sql, right string) (rows [][]string, unknown string,
 	err error) {
 	rows, err = s.query(ctx, sql)

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// ParseQuery parses an address for a query: mysql://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
+// ParseQuery parses the address of a server for a query: mysql://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
 func ParseQuery(arg, query string) (*Address, error) {
 	a, p, err := parse(arg)
 	if err != nil {
@@ -27,17 +27,17 @@ func ParseQuery(arg, query string) (*Address, error) {
 	return a, nil
 }
 
-// maxKeyText is the number of bytes of a text that the server compares when sorting.
+// maxKeyText is the number of bytes of a text that the server compares when it sorts.
 const maxKeyText = 1024
 
-// sortedKinds lists the allowed types of a query's key: each of their values has only one text.
+// sortedKinds lists the types that a query's key can have. Each of their values has only one text.
 var sortedKinds = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year", "char", "varchar", "tinytext",
 	"text", "mediumtext", "longtext", "binary", "varbinary", "date", "datetime", "timestamp"}
 
-// source returns the FROM clause of the query. The line feed is for a query that ends in a comment.
+// source returns the FROM clause for the query. Its line feed ends a comment at the end of the query.
 func (a *Address) source() string { return " FROM (" + a.query + "\n) AS query" }
 
-// describeQuery asks the server for the query's columns. The address names the key.
+// describeQuery asks the server for the columns of the query's result. The key comes from the address.
 func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Table, error) {
 	types, err := s.columnTypes(ctx, "SELECT *"+a.source()+" LIMIT 0")
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 				"it, as in CAST(%s AS CHAR), or name another column in key=", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
-			// A collation may treat different texts as equal, so texts are sorted by their bytes.
+			// A collation may take different texts for equal, so texts are sorted by their bytes.
 			of.sort = "CAST(CONVERT(" + quote(c.Name) + " USING utf8mb4) AS BINARY)"
 		}
 		fmt.Fprintf(&schema, ", key %q", c.Name)
@@ -90,10 +90,10 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 	return t, nil
 }
 
-// answered is a column of a result.
+// answered is a column of a query's result.
 type answered struct{ name, of string }
 
-// columnTypes returns the columns of a statement's result.
+// columnTypes returns the columns of the result of a statement.
 func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, err error) {
 	r, err := s.rows(ctx, sql)
 	if err != nil {
@@ -111,9 +111,9 @@ func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, 
 	return all, r.Close()
 }
 
-// charsets returns each column's character set before conversion to the session's; empty if it has none.
+// charsets returns the character set of each column before conversion to the session's; "" if it has none.
 func (s *session) charsets(ctx context.Context, columns []answered, source string) ([]string, error) {
-	ask := []string{"COUNT(*)"} // makes a row even if the query has none
+	ask := []string{"COUNT(*)"} // gives a row even if the query gives none
 	for _, c := range columns {
 		one := "''"
 		if _, typed := kinds[strings.TrimPrefix(c.of, "unsigned ")]; !typed {
@@ -131,7 +131,7 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 	return rows[0][1:], nil
 }
 
-// checkEngines refuses a query that uses, directly or through a view, a table whose engine has no snapshots.
+// checkEngines refuses a query that uses, itself or through a view, a table whose engine has no snapshots.
 func (a *Address) checkEngines(ctx context.Context, s *session) error {
 	rows, err := s.query(ctx,
 		`SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
@@ -162,7 +162,7 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 	return nil
 }
 
-// names reports whether SQL text contains a name as a whole word, in any case.
+// names reports whether SQL text contains a name as a whole word, ignoring case.
 func names(text, name string) bool {
 	text, name = strings.ToLower(text), strings.ToLower(name)
 	for from := 0; ; {

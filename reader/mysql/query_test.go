@@ -121,7 +121,7 @@ func TestQueriesOnRealServer(t *testing.T) {
 	})
 }
 
-// TestServersRowLimitTruncatesNothing uses a server that gives every session a small sql_select_limit.
+// TestServersRowLimitTruncatesNothing sets a small sql_select_limit for all sessions of the server.
 func TestServersRowLimitTruncatesNothing(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+
@@ -211,7 +211,7 @@ func TestTLSOnRealServer(t *testing.T) {
 		{"safe", "127.0.0.1", "&ssl-ca=" + ours.File, ""},
 		{"safe", "127.0.0.1", "&ssl-ca=" + others.File,
 			"unknown authority; give the authority's certificate with ssl-ca=FILE"},
-		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_CA", "unknown authority"}, // checked with the machine's certificates
+		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_CA", "unknown authority"}, // checked with the certificates of the machine
 		{"safe", "127.0.0.1", "&ssl-mode=VERIFY_IDENTITY&ssl-ca=" + ours.File, ""},
 		{"safe", "localhost", "&ssl-mode=VERIFY_IDENTITY&ssl-ca=" + ours.File,
 			"match localhost); connect by one of them or, to trust any that the authority has signed, give ssl-mode=VERIFY_CA"},

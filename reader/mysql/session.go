@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make the text of values exact and the same everywhere, and keep a read from being ended between two pages. A
-// proxy may later lend the session to others with these settings, none of which makes a statement fail.
+// settings make texts of values exact and independent of the server's defaults, and keep the server from ending a read
+// between two pages. A proxy may lend the session to others later; none of the settings makes a statement fail.
 var settings = []string{
 	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, " +
 		"wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
@@ -29,9 +29,9 @@ type session struct {
 		driver.ExecerContext
 		driver.QueryerContext
 	}
-	joins  map[string]bool  // tables of a shared snapshot; nil if it is not shared
-	source string           // FROM clause of a query; empty for a table
-	stream *sqltable.Stream // for queries; nil sends a statement for each page
+	joins  map[string]bool  // tables of a snapshot of several tables; otherwise nil
+	source string           // FROM clause of a query; "" for a table
+	stream *sqltable.Stream // for queries; nil means a statement for each page
 }
 
 func (a *Address) connect(ctx context.Context) (*session, error) {
@@ -67,7 +67,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 var tlsWords = sqltable.TLSWords{Off: "ssl-mode=DISABLED", CA: "ssl-ca", AnyName: "ssl-mode=VERIFY_CA",
 	Own: "ssl-cert=FILE and ssl-key=FILE"}
 
-// refused explains why a connection failed. The driver's error contains no password.
+// refused explains why a connection failed. The driver's errors contain no password.
 func (a *Address) refused(err error) error {
 	switch {
 	case errors.Is(err, mysql.ErrNoTLS):
@@ -82,11 +82,11 @@ func (a *Address) refused(err error) error {
 	return tlsWords.Explain(cut(err))
 }
 
-// timeouts returns statements that lift the time limits of statements, which each kind of server names differently.
+// timeouts returns statements that remove the time limits of statements, whose names depend on the kind of server.
 func timeouts(ctx context.Context, s *session) (sql []string) {
 	rows, err := s.query(ctx, "SHOW VARIABLES WHERE Variable_name IN ('max_statement_time', 'max_execution_time')")
 	if err != nil {
-		return nil // the next call reports the error
+		return nil // the next call will report the error
 	}
 	for _, r := range rows {
 		sql = append(sql, "SET SESSION "+r[0]+" = 0")
@@ -94,14 +94,14 @@ func timeouts(ctx context.Context, s *session) (sql []string) {
 	return sql
 }
 
-func (s *session) Close() { _ = s.conn.Close() } // the server drops a silent session
+func (s *session) Close() { _ = s.conn.Close() } // the server drops a session that is silent
 
 func (s *session) exec(ctx context.Context, sql string) error {
 	_, err := s.conn.ExecContext(ctx, sql, nil)
 	return cut(err)
 }
 
-// cut replaces the driver's error for a connection that has ended.
+// cut replaces the driver's errors about an ended connection.
 func cut(err error) error {
 	if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
 		return sqltable.ErrCut
@@ -109,7 +109,7 @@ func cut(err error) error {
 	return err
 }
 
-// query returns the rows of a small result as text, with nulls as empty text.
+// query returns the rows of a small result as text. Nulls are "".
 func (s *session) query(ctx context.Context, sql string) (all [][]string, err error) {
 	r, err := s.rows(ctx, sql)
 	if err != nil {
@@ -134,10 +134,10 @@ func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rows are a result's rows. Values are kept as text until the next row, except numbers of plain columns: eight bytes.
+// rows are the rows of a result. Values are text, valid until the next row; numbers of plain columns are eight bytes.
 type rows struct {
 	rows   driver.Rows
-	plain  []bool // by column; nil if no column is plain
+	plain  []bool // by column; nil if there is no plain column
 	values []driver.Value
 	texts  [][]byte
 	room   []byte
@@ -160,7 +160,7 @@ func (r *rows) Values() [][]byte {
 			case float64:
 				r.room = binary.BigEndian.AppendUint64(r.room, math.Float64bits(v))
 			}
-			r.texts[i] = r.room[from:len(r.room):len(r.room)] // empty for unexpected types; errPlain follows
+			r.texts[i] = r.room[from:len(r.room):len(r.room)] // "" for unexpected types, with errPlain
 			continue
 		}
 		switch v := v.(type) {
@@ -206,7 +206,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, t, q)
 }
 
-// ask requests all rows from the lower bound on, as one stream.
+// ask requests all rows from the lower bound on as a single stream.
 func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	var sql bytes.Buffer
 	sql.WriteString("SELECT ")
@@ -239,7 +239,7 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 
 func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }
 
-// keyNames returns the key's columns in sort order.
+// keyNames returns the columns of the key in sort order, as SQL.
 func keyNames(t *sqltable.Table) string {
 	var b bytes.Buffer
 	for i, k := range t.Key {
@@ -251,7 +251,7 @@ func keyNames(t *sqltable.Table) string {
 	return b.String()
 }
 
-// where writes a page's bounds as ANDs and ORs: the server uses no index for row comparisons.
+// where writes the bounds of a page with AND and OR, because the server uses no index to compare rows.
 func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	word := " WHERE "
 	bound := func(key [][]byte, op, last string) {
@@ -292,7 +292,7 @@ func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	}
 }
 
-// Lost reports whether an error concerns the session, or is temporary.
+// Lost reports whether an error is about the session, or is temporary.
 func (a *Address) Lost(err error) bool {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
@@ -301,8 +301,8 @@ func (a *Address) Lost(err error) bool {
 	switch e.Number {
 	case 1040, 1203, 1226, // too many sessions
 		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169,
-		1205, 1213, 1317, 1969, 3024, // locks not granted, queries killed
-		1412: // the table was altered; a new snapshot will describe it
+		1205, 1213, 1317, 1969, 3024, // locks not granted, statements killed
+		1412: // a table was altered; a new snapshot will describe it
 		return true
 	}
 	return false

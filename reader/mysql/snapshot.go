@@ -16,14 +16,14 @@ func (a *Address) Shown() string { return a.shown }
 
 func (a *Address) Name() string { return a.table }
 
-// Look opens a session outside any snapshot.
+// Look opens a session outside of any snapshot.
 func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
 	s, err := a.connect(ctx)
 	if err != nil {
 		return nil, nil, a.passing(err)
 	}
 	t, err := a.describe(ctx, s)
-	if err == nil && a.query != "" { // the query may call a function that writes
+	if err == nil && a.query != "" { // the query may call a function that would write
 		err = s.exec(ctx, "START TRANSACTION READ ONLY")
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return s, t, nil
 }
 
-// passing marks errors of a server that is too busy as temporary.
+// passing marks the errors of an overloaded server as temporary.
 func (a *Address) passing(err error) error {
 	if errors.As(err, new(*mysql.MySQLError)) && a.Lost(err) {
 		return sqltable.Passing(err)
@@ -41,17 +41,17 @@ func (a *Address) passing(err error) error {
 	return err
 }
 
-// snapshot is the read views of sessions begun at the same moment. No session can join later.
+// snapshot holds sessions whose read views began at the same moment. No session can join later.
 type snapshot struct {
 	sqltable.Together
-	lacks error // why there are fewer sessions than requested; nil if there are not
+	lacks error // why there are fewer sessions than requested; otherwise nil
 }
 
-// Lacks says why the snapshot has fewer sessions than requested.
+// Lacks returns why the snapshot has fewer sessions than requested, or nil.
 func (h *snapshot) Lacks() error { return h.lacks }
 
-// Snapshot opens sessions while the table is briefly locked against writers, so that their read views are of the same
-// state. A user who may not lock tables gets one session, whose view needs no lock.
+// Snapshot opens sessions while the table is locked against writers for a moment, so that their read views show the
+// same state. A user who must not lock tables gets a single session, whose view needs no lock.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot,
 	t *sqltable.Table, err error) {
 	h := &snapshot{}
@@ -84,11 +84,11 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	return h, t, nil
 }
 
-// opening is a snapshot that is being made.
+// opening is a snapshot being opened.
 type opening struct {
 	of *Address
 	*snapshot
-	open []*session // sessions that will read the snapshot
+	open []*session // sessions that are to read the snapshot
 }
 
 func (o *opening) close() {
@@ -97,7 +97,7 @@ func (o *opening) close() {
 	}
 }
 
-// connect opens as many sessions as possible before taking the lock, which must be short.
+// connect opens as many sessions as it can. It runs before the lock is taken, which must be short.
 func (o *opening) connect(ctx context.Context, sessions int) error {
 	for len(o.open) < sessions {
 		s, err := o.of.connect(ctx)
@@ -113,8 +113,8 @@ func (o *opening) connect(ctx context.Context, sessions int) error {
 	return nil
 }
 
-// begin begins the read views of all sessions while a lock holds up writers, or that of a single session without one.
-// In each session the statements in then protect the tables from ALTER until its view ends.
+// begin begins the read views of several sessions while a lock blocks writers, or that of a single session without a
+// lock. In each session, the statements in then protect the tables from ALTER until the view ends.
 func (o *opening) begin(ctx context.Context, lock, what string, then ...string) (err error) {
 	a := o.of
 	if len(o.open) > 1 {
@@ -160,7 +160,7 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 	return err
 }
 
-// sameServer refuses sessions of several servers behind a proxy: locking one server does not block another's writers.
+// sameServer refuses sessions that a proxy has opened on different servers: a lock on one would not block the others.
 func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	first, err := all[0].server(ctx)
 	for _, s := range all[1:] {
@@ -176,7 +176,7 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	return err
 }
 
-// server returns a text that identifies the session's server.
+// server returns text that identifies the server of the session.
 func (s *session) server(ctx context.Context) (string, error) {
 	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', "+
 		"'hostname', 'port', 'version')")
@@ -187,10 +187,10 @@ func (s *session) server(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// A transaction that has written to the table blocks the lock, and writers queue behind it: waits are short and rare.
+// The lock waits for transactions that have written to the table, and blocks writers: waits must be short and rare.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock blocks writers by the given statement.
+// lock blocks writers with a statement.
 func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	timer := time.NewTimer(time.Until(a.lockAfter))
 	defer timer.Stop()
@@ -209,7 +209,7 @@ func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	return err
 }
 
-// Full reports whether the server, or the user's limit, allows no more sessions.
+// Full reports whether err means that the server, or the limit of the user, allows no more sessions.
 func (a *Address) Full(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1040 || e.Number == 1203 || e.Number == 1226)

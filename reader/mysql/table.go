@@ -17,27 +17,27 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// refusal says why a table cannot be read.
+// refusal is an error that says why a table cannot be read.
 type refusal struct{ says string }
 
 func (e *refusal) Error() string { return e.says }
 
 func refusef(format string, a ...any) error { return &refusal{fmt.Sprintf(format, a...)} }
 
-// column describes a column of the server's table.
+// column describes a column on the server.
 type column struct {
-	base       string // name of its type
-	of         string // its type as written in SQL
+	base       string // name of the type
+	of         string // type as in SQL
 	charset    string
-	expression string // its expression in SELECT
-	sort       string // expression to compare a query's key by; empty for the column
-	plain      bool   // values are numbers in the driver's form
+	expression string // expression to SELECT
+	sort       string // for a query's key: expression to compare by; "" for the column itself
+	plain      bool   // whether values are read as numbers in the driver's format
 }
 
-// unicode lists the character sets whose texts each have a unique Unicode text.
+// unicode lists the character sets in which every text has a unique Unicode text.
 var unicode = []string{"", "utf8", "utf8mb3", "utf8mb4", "ascii", "latin1", "ucs2", "utf16", "utf16le", "utf32"}
 
-// keyTypes lists the allowed types of a key: their texts compare like their values.
+// keyTypes lists the types that a key can have. Their texts compare like their values.
 var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary",
 	"decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
 
@@ -52,7 +52,7 @@ var kinds = map[string]record.Kind{
 	"vector": record.Binary,
 }
 
-// describe asks for a table's columns and key. It refuses whatever cannot be read exactly.
+// describe asks the server for a table's columns and key. It refuses a table that cannot be read exactly.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
 	if a.query != "" {
 		return a.describeQuery(ctx, s)
@@ -77,7 +77,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 			"or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	// The server's list omits columns that the user may not read, so select all of them.
+	// The server's list omits columns that the user must not read, so select all columns.
 	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
 		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
 	} else if err != nil {
@@ -131,7 +131,7 @@ func (of *column) column(name string) sqltable.Column {
 	return c
 }
 
-// choose decides which numbers are not read as text. A key's are, because bounds consist of its texts.
+// choose makes numbers be read without text, except those of the key, because bounds are made of its texts.
 func choose(t *sqltable.Table) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -150,7 +150,7 @@ func choose(t *sqltable.Table) {
 	}
 }
 
-// sorted returns the expression by which a key column is compared.
+// sorted returns the expression for comparing by a key column.
 func sorted(c *sqltable.Column) string {
 	if by := c.Of.(*column).sort; by != "" {
 		return by
@@ -158,7 +158,7 @@ func sorted(c *sqltable.Column) string {
 	return quote(c.Name)
 }
 
-// settle sets how a column is selected and read.
+// settle sets how the values of a column are selected and read.
 func (of *column) settle(c *sqltable.Column) {
 	switch of.base {
 	case "bigint":
@@ -166,7 +166,7 @@ func (of *column) settle(c *sqltable.Column) {
 			c.Kind = record.Unsigned
 		}
 	case "float", "double":
-		of.expression += " + 0e0" // makes it a number: its text may have fewer digits
+		of.expression += " + 0e0" // makes it a number, whose text may have more digits
 	case "bit":
 		of.expression += " + 0"
 		if c.Kind = record.Unsigned; of.of == "bit(1)" {
@@ -178,7 +178,7 @@ func (of *column) settle(c *sqltable.Column) {
 		c.Read = readUTC
 	}
 	if c.Kind == record.String && !slices.Contains(unicode, of.charset) {
-		// A text that does not survive conversion to Unicode and back becomes invalid UTF-8, so that the row is rejected.
+		// A text that is not the same after conversion to Unicode and back becomes invalid UTF-8, to reject the row.
 		name := of.expression
 		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, "+
 			"CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
@@ -221,7 +221,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 	return err
 }
 
-// keyedQuery says how to load a table by a query with its key as text and numbers, or else from a file.
+// keyedQuery says how to load a table whose key cannot be read: by a query with another key, or from a file.
 func keyedQuery(t *sqltable.Table, key [][]string) string {
 	columns, names := "*", []string{}
 	for _, r := range key {
@@ -245,12 +245,12 @@ func keyedQuery(t *sqltable.Table, key [][]string) string {
 	return sqltable.ByQuery(columns, t.Name, names...)
 }
 
-// castable lists the types whose values have unique texts, by which a query can be sorted.
+// castable lists the types whose values have unique texts, so that a query can be sorted by these texts.
 var castable = []string{"enum", "set", "decimal", "time", "uuid", "inet4", "inet6"}
 
 func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }
 
-// literal writes a key column's value as SQL, from its text.
+// literal writes the value of a key column as SQL, given its text.
 func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	switch {
 	case kinds[of.base] == record.Integer || of.base == "decimal":
@@ -258,7 +258,7 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	case kinds[of.base] == record.Binary || of.sort != "":
 		fmt.Fprintf(sql, "x'%x'", value)
 	default:
-		// Without a cast, the column's collation compares the values.
+		// Without a cast, the server compares by the collation of the column.
 		fmt.Fprintf(sql, "_utf8mb4 x'%x'", value)
 	}
 }
@@ -296,7 +296,7 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// readUTC is readTime for times in UTC.
+// readUTC is like readTime, for times in UTC.
 func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	if err := readTime(d, text, scratch); err != nil || len(d.Bytes) < 19 || d.Bytes[10] != 'T' {
 		return err
@@ -307,7 +307,7 @@ func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// MayHold reports whether a key value can have that text. Invalid UTF-8 has no literal.
+// MayHold reports whether a value of the key column c can have this text. Invalid UTF-8 cannot be written as a literal.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	return c.Kind != record.String || utf8.Valid(text)
 }

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Cutter finds the ends of rows in consecutive INSERT statements.
+// Cutter finds the ends of rows in a sequence of INSERT statements.
 type Cutter struct {
-	Begun bool // reading begins between two rows of a statement
+	Begun bool // whether reading starts between two rows of a statement
 
 	state state
-	head  []byte // INSERT INTO …, up to the first row
-	name  bool   // inside a quoted name in the head
-	list  bool   // inside the list of columns in the head
-	quote byte   // quote of the current text in a row; 0 outside
-	skip  bool   // the next byte of the text is escaped
-	rows  int64  // rows that have ended
+	head  []byte // INSERT INTO … up to the first row
+	name  bool   // whether it is inside a quoted name in the head
+	list  bool   // whether it is inside the list of columns in the head
+	quote byte   // quote of the current text in a row; 0 outside of texts
+	skip  bool   // whether the next byte of the text is escaped
+	rows  int64  // number of complete rows
 }
 
 type state uint8
@@ -25,16 +25,16 @@ const (
 	between  state = iota // between statements
 	inHead                // in the head of a statement
 	inRow                 // in the parentheses of a row
-	afterRow              // before a comma, or the end of the statement
-	nextRow               // after the comma
+	afterRow              // after a row, before a comma or the end of the statement
+	nextRow               // after a comma, before the next row
 )
 
-// maxHead is the longest part of an INSERT before its first row.
+// maxHead is the largest size of an INSERT before its first row, in bytes.
 const maxHead = 1 << 20
 
-// SyntaxError is a fault in the text of rows.
+// SyntaxError is a syntax error in the text of rows.
 type SyntaxError struct {
-	Pos  int // offset in the data given to Cut
+	Pos  int // offset in the data passed to Cut
 	Want string
 	Got  byte
 }
@@ -54,7 +54,7 @@ const wantRow = "'(' of a row"
 
 const wantInsert = "INSERT INTO a table (columns) VALUES and a row"
 
-// Cut continues with the text. It returns the end of the last row that ends in data, or -1 if none does.
+// Cut processes the next data. It returns the end of the last row that ends there, or -1 if none does.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1
 	for from := 0; from < len(data); {
@@ -73,7 +73,7 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 	return end, nil
 }
 
-// End returns an error if the text is incomplete where it ends. What is left is never a row.
+// End returns an error if the text so far is incomplete. row is always false: no row is left.
 func (c *Cutter) End() (row bool, err error) {
 	if c.state != between && !c.Begun {
 		return false, errors.New("the last statement has no end")
@@ -81,7 +81,7 @@ func (c *Cutter) End() (row bool, err error) {
 	return false, nil
 }
 
-// statement continues with a statement, at most to its end. It returns the bytes taken and the last row's end, or -1.
+// statement processes a statement up to its end. It returns the bytes processed, and the end of the last row or -1.
 func (c *Cutter) statement(data []byte) (n, last int, err error) {
 	last = -1
 	if c.Begun {
@@ -124,7 +124,7 @@ func (c *Cutter) statement(data []byte) (n, last int, err error) {
 	return n, last, nil
 }
 
-// inHead handles a byte of INSERT INTO NAME (COLUMNS) VALUES (.
+// inHead processes a byte of INSERT INTO NAME (COLUMNS) VALUES (.
 func (c *Cutter) inHead(b byte, pos int) error {
 	switch {
 	case b == '`':
@@ -143,7 +143,7 @@ func (c *Cutter) inHead(b byte, pos int) error {
 	return nil
 }
 
-// isValues reports whether the head of a statement ends with VALUES.
+// isValues reports whether head ends with VALUES.
 func isValues(head []byte) bool {
 	head = bytes.TrimRight(head, " \t\r\n")
 	const word = "VALUES"
@@ -151,7 +151,7 @@ func isValues(head []byte) bool {
 	return n > 0 && bytes.EqualFold(head[n:], []byte(word)) && (isSpace(head[n-1]) || head[n-1] == '`' || head[n-1] == ')')
 }
 
-// inRow returns the offset of the row's end, or of the end of data.
+// inRow returns the offset of the end of the row, or of the end of data.
 func (c *Cutter) inRow(data []byte) int {
 	for i := 0; i < len(data); {
 		switch {
@@ -166,7 +166,7 @@ func (c *Cutter) inRow(data []byte) int {
 			if i += n + 1; data[i-1] == '\\' {
 				c.skip = true
 			} else {
-				c.quote = 0 // a doubled quote reopens it
+				c.quote = 0 // a doubled quote opens it again
 			}
 		default:
 			b := data[i]
@@ -182,7 +182,7 @@ func (c *Cutter) inRow(data []byte) int {
 	return len(data)
 }
 
-// textEnd returns the offset of the next quote or backslash, or -1 if there is none.
+// textEnd returns the offset of the next quote or backslash, or -1 if there is neither.
 func textEnd(data []byte, quote byte) int {
 	end := bytes.IndexByte(data, quote)
 	if end < 0 {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins like a dump.
+// Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
 	firsts := []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"}
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
@@ -20,7 +20,7 @@ func Is(head []byte) bool {
 
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
-// Index finds the tables of a dump. It fails for a text that cannot be read, but reports a truncated dump as Truncated.
+// Index finds the tables in a dump. It fails if the text cannot be read. For an incomplete dump it sets Truncated.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), delimiter: ";"}
 	for {
@@ -37,11 +37,11 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 type index struct {
 	sqldump.Indexing
 	delimiter string
-	utc       bool           // whether times in timestamp columns are in UTC
-	last      *sqldump.Table // table whose rows the previous statement had
+	utc       bool           // whether times in columns of type timestamp are in UTC
+	last      *sqldump.Table // table of the previous statement, if that had rows
 }
 
-// next handles the next line, or the next statement with rows.
+// next processes the next line, or the next statement with rows.
 func (x *index) next() error {
 	if len(x.Text) == 0 && x.delimiter == ";" {
 		word, err := x.In.Peek(len("REPLACE "))
@@ -63,7 +63,7 @@ func begins(text []byte, word string) bool {
 	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
 }
 
-// statement handles a line, and the statement that ends there.
+// statement processes a line, and the statement that ends there, if any.
 func (x *index) statement(line []byte) error {
 	if len(x.Text) == 0 {
 		trimmed := bytes.TrimSpace(line)
@@ -87,7 +87,7 @@ func (x *index) statement(line []byte) error {
 	if len(x.Text) > sqldump.MaxStatement {
 		return fmt.Errorf("at byte %d: a statement without rows is longer than %d MiB", x.From, sqldump.MaxStatement>>20)
 	}
-	if x.delimiter != ";" { // in triggers and routines
+	if x.delimiter != ";" { // inside triggers and routines
 		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {
 			x.Text = x.Text[:0]
 			x.Dump.Statements++
@@ -116,7 +116,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// take handles a complete statement without rows.
+// take processes a complete statement, which has no rows.
 func (x *index) take(statement []byte) error {
 	x.Dump.Statements++
 	x.last = nil
@@ -128,7 +128,7 @@ func (x *index) take(statement []byte) error {
 		}
 		text = inner
 	}
-	const enough = 4 << 10 // bytes of a long statement, enough to recognise it
+	const enough = 4 << 10 // number of bytes that suffice to recognise a long statement
 	tokens := sqldump.Tokens(text[:min(len(text), enough)], syntax)
 	if len(tokens) > 0 && (tokens[0].Is("SET") || tokens[0].Is("CREATE")) {
 		tokens = sqldump.Tokens(text, syntax)
@@ -142,16 +142,16 @@ func (x *index) take(statement []byte) error {
 		}
 	}
 	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) {
-		// a conditional CREATE TABLE stands for a view
+		// A conditional CREATE TABLE is a placeholder for a view.
 		x.create(after)
 	}
 	return nil
 }
 
-// unicode lists the character sets of dumps whose texts are UTF-8. Texts in binary are kept as bytes.
+// unicode lists character sets of dumps whose texts are UTF-8. With binary, texts are kept as bytes.
 var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 
-// set handles the rest of SET.
+// set processes a SET statement, given the tokens after SET.
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
@@ -212,7 +212,7 @@ func (x *index) insert() error {
 	}
 }
 
-// rowsOf parses the head of an INSERT and returns its table.
+// rowsOf returns the table of an INSERT, whose head it parses.
 func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 	tokens := sqldump.Tokens(head, syntax)
 	after, _ := sqldump.Words(tokens[1:], "IGNORE")

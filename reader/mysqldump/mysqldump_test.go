@@ -17,13 +17,13 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop returns a dump made by mysqldump of MariaDB 10.11.
+// shop returns a dump that mysqldump of MariaDB 10.11 made.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	return conformance.Read(t, "testdata", "shop.sql")
 }
 
-// rowsOf returns the rows of a table as text, cut into splits by a Cutter that gets size bytes at a time.
+// rowsOf returns a table's rows as text. A Cutter that is given size bytes at a time cuts them into splits.
 func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []string) {
 	p, c := NewParser(of.Columns), new(Cutter)
 	var pending []byte
@@ -82,7 +82,7 @@ func TestDumpIsReadWithSchema(t *testing.T) {
 	conformance.Equal(t, len(d.Tables), 3, "tables: the view is not one")
 }
 
-// TestMySQL8DumpIsRead reads a handwritten dump in the form of MySQL 8.0's mysqldump, which differs from MariaDB's.
+// TestMySQL8DumpIsRead reads a handwritten dump as MySQL 8.0's mysqldump would write it, which differs from MariaDB's.
 func TestMySQL8DumpIsRead(t *testing.T) {
 	text := conformance.Read(t, "testdata", "mysql8.sql")
 	d, err := Index(bytes.NewReader(text))
@@ -134,7 +134,7 @@ func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 	})
 }
 
-func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
+func TestRowsAreReadFromAllFormsOfStatements(t *testing.T) {
 	for text, want := range map[string]string{
 		"INSERT  IGNORE INTO `t` VALUES (1,'a'),(2,'b');\nREPLACE INTO `t` VALUES (3,'c');\n": "1|a 2|b 3|c",
 		"INSERT INTO `t` (`v`, `id`) VALUES ('a',1);\n":                                       "a|1",
@@ -232,8 +232,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsEqualTablesOfRealServer makes dumps with mysqldump and compares every value with the live table. Float
-// values have six digits, as mysqldump writes them.
+// TestDumpsEqualTablesOfRealServer makes dumps with mysqldump and compares every value with the live table's. Floats
+// have six digits, as mysqldump writes them.
 func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	const rows = " FROM (SELECT CAST(seq AS SIGNED) seq FROM seq_1_to_3000) q"
@@ -281,7 +281,7 @@ func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 			of := conformance.Try(d.Choose(name)).Must(t)
 			live := conformance.Try(mysql.Parse(s.Address(url.QueryEscape(name)))).Must(t)
 			for i, c := range of.Columns {
-				if slices.Contains(flags, "--compact") && c.Form == asTime { // the dump does not say that times are in UTC
+				if slices.Contains(flags, "--compact") && c.Form == asTime { // the dump does not say that the times are in UTC
 					of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Parser reads the rows of INSERT statements, split by split, as records of the table's columns.
+// Parser reads the rows of INSERT statements, split by split, as records with the columns of the table.
 type Parser struct {
 	columns []sqldump.Column
 	data    []byte
@@ -24,7 +24,7 @@ type Parser struct {
 
 func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: the text between two cuts of a Cutter. begun: it is not the text's first split.
+// Reset begins a split: the text between two cuts of a Cutter. begun means that it is not the first split of the text.
 func (p *Parser) Reset(data []byte, begun bool) {
 	p.data, p.pos, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Begun: begun}
@@ -34,7 +34,7 @@ func (p *Parser) Records() int { return p.records }
 
 func (p *Parser) Lines() int { return p.lines }
 
-// Next returns the next record, valid until the next call.
+// Next returns the next record. It is valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
 	start, ok := p.findRow()
 	if !ok {
@@ -52,12 +52,12 @@ func (p *Parser) Next() (*record.Record, bool) {
 		p.bad = table.Reason{Code: table.CodeQuote, Message: "the row has no end", Value: table.Show(p.data[start:end])}
 		p.rec.Bad = &p.bad
 	} else if !p.row(p.data[start+1 : end-1]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // a partial row must not be loaded
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // an incomplete row must not be loaded
 	}
 	return &p.rec, true
 }
 
-// findRow moves to the opening parenthesis of the next row.
+// findRow moves to the opening parenthesis of the next row. It returns false if there is none.
 func (p *Parser) findRow() (start int, ok bool) {
 	c := &p.cutter
 	for p.pos < len(p.data) {
@@ -67,7 +67,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 		}
 		n, _, err := c.statement(p.data[p.pos : p.pos+1])
 		if err != nil {
-			return 0, false // a Cutter lets no such text pass
+			return 0, false // no text from a Cutter reaches this line
 		}
 		if p.data[p.pos] == '\n' {
 			p.lines++
@@ -79,7 +79,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 	return 0, false
 }
 
-// row parses a row's values. If it returns false, bad is set.
+// row parses the values of a row. If it returns false, it has set bad.
 func (p *Parser) row(text []byte) bool {
 	v := values{text: text}
 	for i := 0; ; i++ {
@@ -111,6 +111,6 @@ func (p *Parser) row(text []byte) bool {
 				len(p.columns)), Value: table.Show(text)}
 			return false
 		}
-		v.pos++ // skips the comma
+		v.pos++ // the comma
 	}
 }

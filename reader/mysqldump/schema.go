@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Forms of values.
+// How values are read.
 const (
 	asText = iota
 	asInteger
@@ -39,11 +39,11 @@ var forms = map[string]struct {
 	"geometrycollection": {record.Binary, asBytes}, "geomcollection": {record.Binary, asBytes},
 }
 
-// others lists words that begin items other than columns. Column names are quoted, unless the dump has no quotes.
+// others lists words that begin items other than columns. A quoted name is always a column's.
 var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK",
 	"FOREIGN", "PERIOD"}
 
-// create handles the rest of CREATE TABLE.
+// create processes a CREATE TABLE statement, given the tokens after CREATE TABLE.
 func (x *index) create(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "IF", "NOT", "EXISTS")
 	name, after := sqldump.Name(tokens)
@@ -65,7 +65,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 }
 
-// key returns a primary key's columns; nil if only a prefix of one is in the key.
+// key returns the columns of a primary key, or nil if the key has only a prefix of a column.
 func key(tokens []sqldump.Token) (names []string) {
 	items, _ := sqldump.Items(tokens)
 	for _, i := range items {
@@ -77,7 +77,7 @@ func key(tokens []sqldump.Token) (names []string) {
 	return names
 }
 
-// column parses an item of CREATE TABLE.
+// column parses a column in CREATE TABLE.
 func (x *index) column(item []sqldump.Token) sqldump.Column {
 	c := sqldump.Column{Name: item[0].Text, Kind: record.String, SQL: strings.ToLower(item[1].Text)}
 	base, rest := c.SQL, item[2:]

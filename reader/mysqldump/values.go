@@ -13,14 +13,14 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// form is the notation of a value in the dump.
+// form is the notation of a value in a dump.
 type form uint8
 
 const (
 	null   form = iota
-	number      // a number, unchanged
-	quoted      // a text, unescaped
-	packed      // bytes, from hexadecimal digits, bits, or a text after _binary
+	number      // a number, as written
+	quoted      // a text in quotes, unescaped
+	packed      // bytes, as hexadecimal digits, as bits or as a text after _binary
 )
 
 type value struct {
@@ -35,7 +35,7 @@ type values struct {
 
 var errValue = errors.New("want NULL, a number, a text or bytes")
 
-// next parses a value and moves to the comma after it, or to the end. It appends new bytes to scratch.
+// next parses a value and moves to the comma after it, or to the end. New bytes are appended to scratch.
 func (v *values) next(scratch *[]byte) (one value, err error) {
 	v.space()
 	rest := v.text[v.pos:]
@@ -115,7 +115,7 @@ func (v *values) plain(scratch *[]byte) (one value, err error) {
 	return value{number, rest[:n:n]}, nil
 }
 
-// string parses and unescapes the text whose quote is at pos.
+// string parses the text at pos, with its escapes.
 func (v *values) string(scratch *[]byte) ([]byte, error) {
 	v.pos++
 	from := len(*scratch)
@@ -165,7 +165,7 @@ func unhex(scratch *[]byte, digits []byte) ([]byte, error) {
 	return out[from:len(out):len(out)], nil
 }
 
-// unbits converts binary digits to bytes; the first byte has the digits that do not fill a byte.
+// unbits converts binary digits to bytes. If they do not fill whole bytes, the first byte is the incomplete one.
 func unbits(scratch *[]byte, digits []byte) ([]byte, error) {
 	from := len(*scratch)
 	for len(digits) > 0 {
@@ -179,7 +179,7 @@ func unbits(scratch *[]byte, digits []byte) ([]byte, error) {
 	return (*scratch)[from:len(*scratch):len(*scratch)], nil
 }
 
-// numberEnd returns the end of the number at the start of text, or 0 if there is none.
+// numberEnd returns the end of the number at the start of text, or 0 if there is no number.
 func numberEnd(text []byte) int {
 	digits := func(i int) int {
 		for i < len(text) && text[i] >= '0' && text[i] <= '9' {
@@ -250,7 +250,7 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 		}
 	default:
 		switch {
-		case c.Kind == record.Text && v.form == packed: // the dump does not state a type
+		case c.Kind == record.Text && v.form == packed: // the dump does not state the type
 			d.Kind = record.Binary
 		case c.Kind == record.Text && v.form == quoted:
 			d.Kind = record.String
@@ -273,7 +273,7 @@ func bits(text []byte, one bool) (n int64, err error) {
 	return n, nil
 }
 
-// rfc3339 formats a time as RFC 3339 if possible: invalid dates, which contain zeros, are unchanged.
+// rfc3339 formats a time as RFC 3339. It leaves invalid dates, which contain zeros, unchanged.
 func rfc3339(scratch *[]byte, text []byte, utc bool) []byte {
 	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" ||
 		string(text[8:10]) == "00" {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database opens and lists the tables of one kind of database.
+// Database opens tables and queries of a kind of database, and lists tables.
 type Database struct {
 	Table func(address string) (sqltable.Server, error)
 	Query func(address, query string) (sqltable.Server, error)
@@ -36,18 +36,18 @@ func noQueriesOfSQLite(string, string) (*sqlite.Address, error) {
 		"load a table, or a file of the query: sqlite3 -quote -header FILE 'SELECT …'")
 }
 
-// IsDatabase reports whether an argument is the address of a database.
+// IsDatabase reports whether address is the address of a database.
 func IsDatabase(address string) bool {
 	of, _ := schemeOf(address)
 	return of.Table != nil
 }
 
-// ErrNoDatabase describes the arguments that Tables accepts.
+// ErrNoDatabase says which arguments Tables accepts.
 var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, " +
 	"mysql://USER@HOST/DATABASE or sqlite:FILE; " +
 	"tsimport table list lists the tables of a Tablestore")
 
-// Tables lists the tables of a database, or those that match its address's pattern, each with an address for Config.
+// Tables lists the tables of a database that match the address's pattern, or all, each with its address for Config.
 func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	if err := Check(address, ""); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	return all, err
 }
 
-// Config parses the address of a table or, with a query, of a server that is to run it.
+// Config parses the address of a table or, if query is not "", of the server that is to run the query.
 func Config(address, query string) (*sqltable.Config, error) {
 	address, reading := cutReading(address)
 	cfg, err := readingOf(reading)
@@ -104,10 +104,10 @@ func Config(address, query string) (*sqltable.Config, error) {
 	return cfg, nil
 }
 
-// readingNames are the address parameters about reading; all others are for the driver.
+// readingNames lists the address parameters about reading. All other parameters are for the driver.
 var readingNames = []string{"sessions", "max-lag"}
 
-// cutReading cuts the parameters in readingNames, such as "&sessions=1", out of an address.
+// cutReading removes the parameters in readingNames from an address and returns them, as in "&sessions=1".
 func cutReading(arg string) (address, reading string) {
 	address, query, _ := strings.Cut(arg, "?")
 	sep := "?"
@@ -122,7 +122,7 @@ func cutReading(arg string) (address, reading string) {
 	return address, reading
 }
 
-// readingOf parses the parameters that cutReading has cut out.
+// readingOf parses parameters returned by cutReading.
 func readingOf(reading string) (*sqltable.Config, error) {
 	cfg := &sqltable.Config{Sessions: sqltable.DefaultSessions}
 	said, err := url.ParseQuery(reading)

@@ -1,2 +1,2 @@
-// Package open finds the kind of a source by its address and opens it, or refuses it and says how to load its rows.
+// Package open detects the kind of a source by its address. It opens the source, or refuses it and says how to load it.
 package open

@@ -14,14 +14,14 @@ import (
 
 // Scheme is a kind of address: of files, of a Database, or of something unreadable, with a Way to load its rows.
 type Scheme struct {
-	Begins string // starts of its addresses, such as "mysql:// mariadb://"
+	Begins string // beginnings of its addresses, such as "mysql:// mariadb://"
 	Database
-	// Way says how to load rows that are not read directly. ADDRESS is the address, BARE the address without jdbc: and
-	// parameters, REST the part after ://, and TARGET the table that a load writes.
+	// Way says how to load rows that cannot be read directly. ADDRESS stands for the address, BARE for the address without
+	// jdbc: and parameters, REST for the part after ://, and TARGET for the table to write.
 	Way string
 }
 
-// Schemes lists all kinds of addresses. A new one takes a package and one line here.
+// Schemes lists all kinds of addresses. A new kind needs a package and a line here.
 var Schemes = []Scheme{
 	{Begins: "http:// https:// oss:// s3://"},
 	{Begins: "postgres:// postgresql://", Database: database(postgres.Parse, postgres.ParseQuery, postgres.List)},
@@ -57,7 +57,7 @@ var Schemes = []Scheme{
 	{Begins: "jdbc:", Way: "have the database write CSV, JSON lines or Parquet, and load that"},
 }
 
-// schemeOf returns an address's scheme and the prefix that identifies it: none for a path or an unknown scheme.
+// schemeOf returns an address's scheme and the prefix that identifies it, "" for paths and unknown schemes.
 func schemeOf(address string) (of *Scheme, begin string) {
 	for i := range Schemes {
 		for begin := range strings.FieldsSeq(Schemes[i].Begins) {
@@ -69,7 +69,7 @@ func schemeOf(address string) (of *Scheme, begin string) {
 	return new(Scheme), ""
 }
 
-// Check refuses an address whose rows are not read and says how to load them into the table target; "" if unknown.
+// Check refuses an address that cannot be read, and says how to load its rows into target, which may be "".
 func Check(address, target string) error {
 	address = input.Path(strings.TrimPrefix(address, "@"))
 	of, begin := schemeOf(address)

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestAddressIsReadOrRefusedWithAdvice(t *testing.T) {
+func TestAddressIsAcceptedOrRefusedWithAdvice(t *testing.T) {
 	for arg, want := range map[string]string{
 		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "",
 		"file://localhost/a.csv": "", "https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "",

@@ -10,26 +10,26 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its
-// 0001-01-01 is 0000-12-30 in Parquet's proleptic Gregorian calendar. We return the date as Spark wrote it. Keys and
-// versions are from Spark's DataSourceUtils, the arithmetic from its RebaseDateTime.
+// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 by the Julian calendar: its
+// 0001-01-01 is 0000-12-30 in Parquet's proleptic Gregorian calendar. We return the dates that Spark wrote. Keys and
+// versions are from Spark's DataSourceUtils, the arithmetic from RebaseDateTime.
 
 const (
 	sparkPrefix  = "org.apache.spark."
-	maxSparkText = 256 // longest version or zone
+	maxSparkText = 256 // length of the longest version or zone
 )
 
-// calendar is the calendar of a leaf's values.
+// calendar is the calendar of a leaf's dates and times.
 type calendar struct {
-	hybrid bool   // Julian up to 1582-10-04
-	zone   string // zone of timestamps; may be ""
+	hybrid bool   // whether dates up to 1582-10-04 are Julian
+	zone   string // time zone of timestamps; may be ""
 	utc    bool
 }
 
 var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00",
 	"UTC+00:00", "GMT+00:00"}
 
-// settleCalendar sets the calendar from Spark's footer entries. As in Spark, versions (since 2.4.1) compare as text.
+// settleCalendar sets the calendar by Spark's footer entries. As in Spark, versions (since 2.4.1) compare as text.
 func (l *leaf) settleCalendar(f *footer) {
 	first, key := "3.0.0", "legacyDateTime"
 	switch {
@@ -51,10 +51,10 @@ func (l *leaf) settleCalendar(f *footer) {
 
 const (
 	firstGregorian = -141427 // 1582-10-15, in days since 1970
-	year1900       = -25567  // from here on, all zones have the same offsets in both calendars
+	year1900       = -25567  // from here on, zones have the same offsets in both calendars
 )
 
-// rebase converts hybrid to proleptic Gregorian dates and times. Before 1900 it refuses zones except UTC as ambiguous.
+// rebase converts dates and times to the Gregorian calendar. It refuses times before 1900, except in UTC, as ambiguous.
 func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	day := int64(1)
 	if d.Kind == record.Timestamp {
@@ -70,12 +70,12 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 				"without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
 	}
 	if days < firstGregorian {
-		d.Int += (gregorian(days) - days) * day // cannot overflow: far from the 64-bit limits, or towards 0
+		d.Int += (gregorian(days) - days) * day // cannot overflow: far from the limits of 64 bits, or towards 0
 	}
 	return nil
 }
 
-// gregorian returns the proleptic Gregorian day with the same date as a Julian day, or after 28 February for a 29th.
+// gregorian returns the Gregorian day with the same date as a Julian day, or 1 March for a missing 29 February.
 func gregorian(days int64) int64 {
 	year := floorDiv(4*(days+719470)+3, 1461) // Julian year, beginning on 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)

@@ -9,25 +9,25 @@ import (
 	"runtime"
 )
 
-// readAhead is how many bytes of a column are read at a time. Of skipped rows, only headers are needed.
+// readAhead is the number of bytes of a column that are read at once. In skipped rows, only page headers are read.
 const (
 	readAhead   = 256 << 10
 	headerBytes = 1 << 10
 )
 
-// window is a moving view of part of the file.
+// window is a moving view of a range of the file.
 type window struct {
 	r    io.ReaderAt
 	off  int64 // offset of the byte after buf
 	end  int64
-	buf  []byte // bytes read but not consumed
+	buf  []byte // bytes read but not yet consumed
 	mem  []byte
-	want int // bytes to read at a time
+	want int // number of bytes to read at once
 
-	owner *Parser // accounts for the memory
+	owner *Parser // keeps account of the memory
 }
 
-// peek returns the next n bytes, or fewer at the end. They are valid until the next peek.
+// peek returns the next n bytes, or fewer at the end. They are valid until the next call of peek.
 func (w *window) peek(n int64) ([]byte, error) {
 	n = min(n, int64(len(w.buf))+w.end-w.off)
 	if int64(len(w.buf)) < n {
@@ -49,7 +49,7 @@ func (w *window) peek(n int64) ([]byte, error) {
 	return w.buf[:n], nil
 }
 
-// largeAlloc is the size above which memory is allocated after a garbage collection, so that dropped pages are freed.
+// largeAlloc is the size above which allocations are preceded by a garbage collection, so that dropped pages are freed.
 const largeAlloc = 32 << 20
 
 func allocate(n int64) []byte {
@@ -78,7 +78,7 @@ const (
 
 type pageHeader struct {
 	kind       int32
-	size       int32 // decompressed size
+	size       int32 // decompressed size in bytes
 	stored     int32
 	crc        uint32
 	values     int32
@@ -86,10 +86,10 @@ type pageHeader struct {
 	defLevels  int32 // encoding in v1, size in bytes in v2
 	repLevels  int32
 	compressed bool
-	body       int16 // field number of the kind-specific header
+	body       int16 // field number of the header for this kind of page
 }
 
-// readHeader parses the header at the window's start and moves past it.
+// readHeader parses the header at the start of the window and moves past it.
 func readHeader(w *window) (*pageHeader, error) {
 	for n := int64(headerBytes); ; n *= 8 {
 		b, err := w.peek(n)
@@ -126,7 +126,7 @@ func parseHeader(c *compact) *pageHeader {
 	return h
 }
 
-// check refuses impossible headers; left is the number of the column's bytes after the header.
+// check refuses impossible headers. left is the number of bytes of the column after the header.
 func (h *pageHeader) check(left int64) error {
 	bodies := map[int32]int16{pageData: 5, pageDictionary: 7, pageDataV2: 8}
 	want, known := bodies[h.kind]
@@ -144,7 +144,7 @@ func (h *pageHeader) check(left int64) error {
 	return nil
 }
 
-// load reads the page's bytes, checks and decompresses them. The result points into the window or mem.
+// load reads, checks and decompresses a page. The result points into the window or mem.
 func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, levels []byte, err error) {
 	b, err := w.peek(int64(h.stored))
 	if err != nil {
@@ -154,7 +154,7 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 		return nil, nil, io.ErrUnexpectedEOF
 	}
 	w.skip(int64(h.stored))
-	// Some writers put 0 if they compute no checksum.
+	// Some writers store 0 if they do not compute a checksum.
 	if h.crc != 0 && crc32.ChecksumIEEE(b) != h.crc {
 		return nil, nil, fmt.Errorf("page checksum is %08x, but its bytes give %08x", h.crc, crc32.ChecksumIEEE(b))
 	}
@@ -162,7 +162,7 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 	if h.kind == pageDataV2 {
 		n := int(h.defLevels) + int(h.repLevels)
 		levels, b, size = b[:n], b[n:], size-n
-		// A page of nulls has no values to compress; some writers compress the empty body and some do not.
+		// A page of nulls has no values to compress. Some writers compress the empty body, others do not.
 		if !h.compressed || len(b) == 0 {
 			codec = codecNone
 		}
@@ -179,18 +179,18 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 	return b, levels, err
 }
 
-// needs returns the memory that a page and its values take, besides the stored bytes.
+// needs returns the memory for a page and its values, apart from the stored bytes.
 func (h *pageHeader) needs(codec int32) (n int64) {
 	if codec != codecNone || h.kind == pageDictionary {
 		n = int64(h.size)
 	}
 	if h.encoding == encDeltaByteArray {
-		n += 2*int64(h.size) + deltaScratch // the values, and the previous value
+		n += 2*int64(h.size) + deltaScratch // the values and the previous value
 	}
 	return n
 }
 
-// splitLevels cuts the levels of a v1 page off its body; they are preceded by their length.
+// splitLevels separates the levels of a v1 page from its body. Their length precedes them.
 func splitLevels(b []byte, encoding int32, width uint, n int32, levels *hybrid) ([]byte, error) {
 	if encoding == encBitPacked {
 		size := (int64(n)*int64(width) + 7) / 8

@@ -16,7 +16,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The codecs, by the format's numbers.
+// The codecs, with the format's numbers.
 const (
 	codecNone   = 0
 	codecSnappy = 1
@@ -28,7 +28,7 @@ const (
 	codecLZ4Raw = 7
 )
 
-// maxPageBytes is the largest page that is decompressed. Writers aim at 1 MiB; a row group has a few hundred at most.
+// maxPageBytes is the size of the largest decompressed page. Writers aim at 1 MiB; a row group has some hundred MiB.
 const maxPageBytes = 1 << 30
 
 var errPageSize = errors.New("page does not decompress to the size its header says")
@@ -47,12 +47,12 @@ var zstdDecoders = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
 		zstd.WithDecoderMaxMemory(maxPageBytes))
 	if err != nil {
-		panic(err) // the options are constants
+		panic(err) // cannot happen: the options are constants
 	}
 	return d
 }}
 
-// decompress expands src to size bytes, in dst if large enough. Memory grows with the output, not with a claimed size.
+// decompress expands src to size bytes, into dst if it is large enough. It allocates memory as output arrives.
 func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 	if size > maxPageBytes {
 		return nil, fmt.Errorf("page of %d bytes is larger than %d", size, maxPageBytes)
@@ -65,7 +65,7 @@ func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 		if n, err := s2.DecodedLen(src); err != nil || n != size {
 			return nil, errPageSize
 		}
-		if size > 64*len(src)+64 { // a Snappy copy expands 2 bytes to 64 at most
+		if size > 64*len(src)+64 { // a Snappy copy expands 2 bytes to at most 64
 			return nil, errPageSize
 		}
 		dst, err = s2.Decode(grow(dst, size)[:size], src)
@@ -101,7 +101,7 @@ func grow(b []byte, n int) []byte {
 	return b[:0]
 }
 
-// step is the size of a page's first allocation: enough for usual data, little if the header lies.
+// step is the size of the first allocation for a page: enough for usual data, but little if the header lies.
 func step(in, size int) int { return min(size, max(1<<16, 16*in)) }
 
 func inflateZstd(dst, src []byte, size int) ([]byte, error) {
@@ -134,7 +134,7 @@ func inflate(dst []byte, r io.Reader, in, size int) ([]byte, error) {
 	}
 }
 
-// atEnd reads on to the end, where the checksum is verified.
+// atEnd reads to the end, where the checksum is verified.
 func atEnd(r io.Reader) error {
 	var one [1]byte
 	for {
@@ -150,10 +150,10 @@ func atEnd(r io.Reader) error {
 	}
 }
 
-// writer is the name of the program that wrote a file, as the file states it; some programs pad their pages.
+// writer is the name of the program that wrote the file, according to the file. Some programs pad their pages.
 type writer string
 
-// group returns the number of values per group in a packed run: the last group may have padding that is not zeros.
+// group returns the number of values in a group of a packed run. The last group may end in padding that is not zeros.
 func (w writer) group() uint64 {
 	if strings.HasPrefix(string(w), "DuckDB") {
 		return 256
@@ -161,7 +161,7 @@ func (w writer) group() uint64 {
 	return 8
 }
 
-// padding reports whether the writer is known to leave rest after plain values.
+// padding reports whether this writer is known to leave rest after plain values.
 func (w writer) padding(rest []byte) bool {
 	return strings.HasPrefix(string(w), "fastparquet") && bytes.Equal(rest, make([]byte, 8))
 }
@@ -170,12 +170,12 @@ func inflateLZ4(dst, src []byte, size int) ([]byte, error) {
 	if size > 256*len(src)+64 {
 		return nil, errPageSize
 	}
-	dst = grow(dst, size+1)[:size+1] // the library fails with an empty buffer
+	dst = grow(dst, size+1)[:size+1] // the library fails for an empty buffer
 	n, err := lz4.UncompressBlock(src, dst)
 	return dst[:max(n, 0)], err
 }
 
-// inflateOldLZ4 expands a page of the deprecated LZ4: Hadoop blocks, a bare block or a frame, whichever fits exactly.
+// inflateOldLZ4 expands a page of the deprecated LZ4: Hadoop blocks, a raw block or a frame, whichever fits exactly.
 func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 	if out, ok := inflateHadoop(dst, src, size); ok {
 		return out, nil
@@ -188,7 +188,7 @@ func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 
 const lz4FrameMagic = 0x184D2204
 
-// inflateHadoop expands Hadoop blocks: a size, then parts with their lengths. It returns false if src is anything else.
+// inflateHadoop expands Hadoop blocks: a size, then parts with lengths. It returns false if src is something else.
 func inflateHadoop(dst, src []byte, size int) (out []byte, ok bool) {
 	if size > 256*len(src)+64 {
 		return nil, false

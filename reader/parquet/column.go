@@ -16,26 +16,26 @@ type column struct {
 	leaf  *leaf
 	win   window
 	codec int32
-	left  int64 // entries in pages not opened yet
+	left  int64 // number of entries in pages not opened yet
 	page  int
-	n     int   // entries of the page not decoded into the batch yet
-	fresh bool  // the next entry must begin a row
-	last  int64 // end of the chunk's pages, according to the footer
+	n     int   // number of entries of the page not in the batch yet
+	fresh bool  // whether the next entry must begin a row
+	last  int64 // offset of the end of the chunk's pages, according to the footer
 
 	repLevels hybrid
 	defLevels hybrid
-	reps      [batch]uint32 // all zero if the leaf has no repetition levels
+	reps      [batch]uint32 // all 0 if the leaf has no repetition levels
 	defs      [batch]uint32
-	at, have  int // current entry in the batch, and number of entries there
-	val       int // index of the next value in values
+	at, have  int // index of the current entry in the batch; number of entries in the batch
+	val       int // index in values of the next value
 
-	owner    *Parser // accounts for the memory
+	owner    *Parser // keeps account of the memory
 	values   values
-	mem      []byte // decompressed page
-	held     int64  // bytes held for the dictionary
-	pageHeld int64  // bytes held for a decompressed page and its values
+	mem      []byte // the decompressed page
+	held     int64  // memory of the dictionary in bytes
+	pageHeld int64  // memory of a decompressed page and its values in bytes
 	numbers  [16]byte
-	readable []byte // scratch for text made from a value
+	readable []byte // scratch for text that shows a value
 }
 
 func newColumn(l *leaf, p *Parser) *column {
@@ -46,7 +46,7 @@ func newColumn(l *leaf, p *Parser) *column {
 	return c
 }
 
-// open moves the cursor before the first entry of a row group.
+// open moves the cursor to the first entry of a row group.
 func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	if err := codecError(m.codec); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	c.fresh, c.last = true, start+m.bytes
 	c.dropDictionary()
 	c.win.r, c.win.buf, c.win.off = r, nil, start
-	// Old versions of parquet-mr omit the dictionary page's header from the size (PARQUET-816).
+	// Old versions of parquet-mr do not count the header of the dictionary page in the size (PARQUET-816).
 	c.win.end = min(end, start+m.bytes+100)
 	return nil
 }
@@ -71,7 +71,7 @@ func (c *column) dropDictionary() {
 	c.held = 0
 }
 
-// release frees all memory; then the column must be opened again.
+// release frees all memory. The column must then be opened again.
 func (c *column) release() {
 	c.dropDictionary()
 	c.owner.Held -= int64(cap(c.win.mem)) + c.pageHeld
@@ -85,7 +85,7 @@ func (c *column) forget() {
 	c.values.forget()
 }
 
-// failure is the panic that Parse turns into an error.
+// failure is the value of a panic that Parse turns into an error.
 type failure struct{ error }
 
 // fail panics with an error about the column; Parse adds the file and the row group.
@@ -103,7 +103,7 @@ func (c *column) checkPage(err error) {
 	}
 }
 
-// advance moves to the next entry if the current one is used up. It returns false after the last entry.
+// advance moves to the next entry if the current one has been consumed. It returns false at the end.
 func (c *column) advance() bool {
 	if c.at < c.have {
 		return true
@@ -119,7 +119,7 @@ func (c *column) advance() bool {
 	return true
 }
 
-// need is advance where an entry must follow; if there is none, it fails with otherwise.
+// need is like advance, but fails with otherwise if there is no entry.
 func (c *column) need(otherwise error) {
 	if !c.advance() {
 		c.fail(otherwise)
@@ -151,7 +151,7 @@ func (c *column) fill() {
 	c.at, c.have, c.val = 0, n, 0
 }
 
-// finish checks that a page has nothing left beyond its entries.
+// finish checks that nothing follows the entries of a page.
 func (c *column) finish() error {
 	if c.leaf.maxRep > 0 {
 		if err := c.repLevels.finishLevels(c.values.writer.group()); err != nil {
@@ -178,7 +178,7 @@ func readLevels(h *hybrid, dst []uint32, top uint32) error {
 	return nil
 }
 
-// next moves past the entry and returns the index of its value in values, or -1 for a null.
+// next moves past the current entry. It returns the index of its value in values, or -1 for a null.
 func (c *column) next() int {
 	def := c.defs[c.at]
 	c.at++
@@ -189,7 +189,7 @@ func (c *column) next() int {
 	return c.val - 1
 }
 
-// nextPage opens the next data page and sets n to its entries. It skips pages within skip rows and reduces skip.
+// nextPage opens the next data page and sets n. It skips whole pages within skip rows and subtracts their rows.
 func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
@@ -208,7 +208,7 @@ func (c *column) nextPage(skip *int64) {
 			}
 			continue
 		case pageData, pageDataV2:
-		default: // the format requires readers to ignore other types
+		default: // the format requires readers to ignore other kinds
 			c.win.skip(int64(h.stored))
 			continue
 		}
@@ -234,8 +234,8 @@ func (c *column) nextPage(skip *int64) {
 	}
 }
 
-// rowsOf returns the number of rows that begin in the page, without opening it; 0 if unknown. The header's row count is
-// not trusted: Arrow before 12 writes the number of entries there. The levels of a v2 page are not compressed.
+// rowsOf returns the number of rows that begin in a page, without opening it, or 0 if unknown. It ignores the header's
+// number of rows, which is that of entries in Arrow before 12. The levels of a v2 page are not compressed.
 func (c *column) rowsOf(h *pageHeader) (rows int64) {
 	if c.leaf.maxRep == 0 {
 		return int64(h.values)
@@ -264,7 +264,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
 		return errors.New("the column has two")
 	}
-	// A dictionary value takes an integer or a slice besides its bytes.
+	// A value in a dictionary takes an integer or a slice in addition to its bytes.
 	each := int64(8)
 	if c.values.bins != nil {
 		each = 24
@@ -280,18 +280,18 @@ func (c *column) readDictionary(h *pageHeader) error {
 		return err
 	}
 	if mem == nil {
-		b = append([]byte(nil), b...) // a copy, because the window moves on
+		b = append([]byte(nil), b...) // a copy, because the window will move
 	}
 	return c.values.setDictionary(h.encoding, int(h.values), b)
 }
 
-// holdPage reserves a page's memory before it is decompressed.
+// holdPage reserves the memory of a page before it is decompressed.
 func (c *column) holdPage(h *pageHeader) error {
 	need := h.needs(c.codec)
 	if need <= c.pageHeld {
 		return nil
 	}
-	c.mem = nil // the previous page's values are used up
+	c.mem = nil // the values of the previous page have been consumed
 	c.forget()
 	if err := c.owner.Hold(need - c.pageHeld); err != nil {
 		return err
@@ -310,7 +310,7 @@ func (c *column) openPage(h *pageHeader) error {
 	}
 	rep, def := widthOf(c.leaf.maxRep), widthOf(c.leaf.maxDef)
 	if h.kind == pageDataV2 {
-		// A column may have levels that it does not need.
+		// A column may have levels although it needs none.
 		if err := c.repLevels.reset(levels[:h.repLevels], rep); err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (c *column) openPage(h *pageHeader) error {
 	return c.values.open(h.encoding, b)
 }
 
-// skip skips whole rows, so that the cursor is before the first entry of a row.
+// skip skips whole rows. It leaves the cursor before the first entry of a row.
 func (c *column) skip(rows int64) {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {

@@ -27,7 +27,7 @@ const maxThriftDepth = 64
 
 var errThrift = errors.New("metadata is not a Thrift structure")
 
-// compact reads Thrift's compact protocol, skipping unknown fields. Input bounds allocations; the first error sticks.
+// compact reads Thrift's compact protocol. It skips unknown fields and keeps the first error. Input bounds allocations.
 type compact struct {
 	b     []byte
 	i     int
@@ -69,7 +69,7 @@ func (c *compact) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// integer reads an integer field of type t, of any width.
+// integer reads an integer of any width; t is the field's type.
 func (c *compact) integer(t byte) int64 {
 	switch t {
 	case thriftByte:
@@ -110,7 +110,7 @@ func (c *compact) text(t byte) []byte {
 	return c.b[c.i-int(n) : c.i]
 }
 
-// list calls element for each element of a list; element must consume it.
+// list calls element for each element of a list. It must consume the element.
 func (c *compact) list(t byte, element func(t byte)) {
 	if t != thriftList && t != thriftSet {
 		c.fail(fmt.Errorf("%w: want a list, found type %d", errThrift, t))
@@ -130,7 +130,7 @@ func (c *compact) list(t byte, element func(t byte)) {
 	c.depth--
 }
 
-// structure calls field for each field of a structure and skips those for which it returns false.
+// structure calls field for each field of a structure. It skips fields for which field returns false.
 func (c *compact) structure(field func(id int16, t byte) bool) {
 	if !c.enter() {
 		return
@@ -153,7 +153,7 @@ func (c *compact) structure(field func(id int16, t byte) bool) {
 	c.depth--
 }
 
-// nested is structure for a value that must be a structure.
+// nested is like structure, but fails unless t is a structure's type.
 func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	if t != thriftStruct {
 		c.fail(fmt.Errorf("%w: want a structure, found type %d", errThrift, t))
@@ -162,13 +162,13 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
-// field is the destination of a structure's field: *int32, *int64 (any integer), *bool, *string, or func(byte).
+// field says where to store a field of a structure: in *int32, *int64 (any integer), *bool, *string, or func(byte).
 type field struct {
 	id   int16
 	into any
 }
 
-// fields reads the wanted fields of a structure and skips the others.
+// fields reads the wanted fields of a structure and skips all others.
 func (c *compact) fields(t byte, wanted ...field) {
 	c.nested(t, func(id int16, t byte) bool {
 		for _, f := range wanted {
@@ -201,7 +201,7 @@ func (c *compact) enter() bool {
 	return true
 }
 
-// skip skips a value. A boolean is part of its field's header, but a byte in a list.
+// skip skips a value. The value of a boolean is in its field's header, except in lists, where it is a byte.
 func (c *compact) skip(t byte, element bool) {
 	switch t {
 	case thriftTrue, thriftFalse:

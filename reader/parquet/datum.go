@@ -12,10 +12,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// julianEpoch is 1970-01-01 as a Julian day.
+// julianEpoch is the Julian day of 1970-01-01.
 const julianEpoch = 2440588
 
-// datum sets d to the i-th value of the batch. Bytes are valid until the cursor moves. A refused value stays as stored.
+// datum sets d to value i of the batch. Bytes are valid until the cursor moves. A refused value stays as stored.
 func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	l := c.leaf
 	*d = record.Datum{Kind: l.kind}
@@ -51,10 +51,10 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	return nil
 }
 
-// maxDecimalBytes limits decimals, because converting them takes more than linear time. Other programs read 16 bytes.
+// maxDecimalBytes is the size of the largest decimal: conversion takes more than linear time. Others read 16 bytes.
 const maxDecimalBytes = 1 << 10
 
-// number sets d to a value stored as a number. It refuses one outside the annotation: 24:00:00 would become midnight.
+// number sets d to a value stored as a number. It refuses values outside the type: 24:00:00 would become midnight.
 func (c *column) number(d *record.Datum, v int64) *table.Reason {
 	l := c.leaf
 	switch l.kind {
@@ -96,8 +96,8 @@ func (l *leaf) outside(v int64, what string) *table.Reason {
 
 const secondsOfDay = 86400
 
-// int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. Nanoseconds span 1677 to 2262; dates
-// beyond are returned in microseconds. The file does not state the zone: some writers use UTC, some local time.
+// int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. It returns nanoseconds from 1677 to
+// 2262, microseconds for other dates. The file does not state the zone: some writers use UTC, others local time.
 func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	nanos := int64(binary.LittleEndian.Uint64(b))
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch

@@ -8,19 +8,19 @@ import (
 
 var errDelta = errors.New("damaged DELTA_BINARY_PACKED header")
 
-// delta reads DELTA_BINARY_PACKED batch by batch: a block may claim any number of values of zero bits.
+// delta reads DELTA_BINARY_PACKED in batches, because a block may claim any number of values of zero bits.
 type delta struct {
 	b      []byte
-	per    uint64 // values per miniblock
+	per    uint64 // number of values per miniblock
 	minis  int
-	left   uint64 // values not returned yet
-	first  bool   // the first value, from the header, has not been returned
+	left   uint64 // number of values not returned yet
+	first  bool   // whether the first value, from the header, is still to be returned
 	last   int64
 	floor  int64
-	widths []byte // bit widths of the block's remaining miniblocks
+	widths []byte // bit widths of the remaining miniblocks of the block
 	width  uint64
-	mini   uint64 // values left in the miniblock
-	bit    uint64 // bit position of the next value in b
+	mini   uint64 // number of values left in the miniblock
+	bit    uint64 // position in b of the next value, in bits
 }
 
 func (d *delta) reset(b []byte) error {
@@ -115,7 +115,7 @@ func (d *delta) read(dst []int64) error {
 
 func (d *delta) unpack(dst []int64) {
 	last := d.last
-	mask := uint64(1)<<d.width - 1 // a shift by 64 gives 0, so all ones
+	mask := uint64(1)<<d.width - 1 // a shift by 64 gives 0, so the mask is all ones
 	for i := range dst {
 		v := load(d.b, d.bit)
 		if d.width > 57 {
@@ -128,7 +128,7 @@ func (d *delta) unpack(dst []int64) {
 	d.last = last
 }
 
-// rest returns the bytes after the remaining values and uses d up. It skips miniblocks without decoding them.
+// rest returns the bytes after all remaining values. It skips miniblocks without decoding them. d cannot be used again.
 func (d *delta) rest() ([]byte, error) {
 	if d.first && d.left > 0 {
 		d.first = false

@@ -9,29 +9,29 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Options of a file. The zero value is the default.
+// Options are options for a file. The zero value means defaults.
 type Options struct {
 	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps remain JSON
-	SplitRows int64 // maximum rows of a split; 0 means 65,536
-	MaxFooter int64 // maximum bytes of the footer; 0 for no limit but the file's size
+	SplitRows int64 // maximum number of rows in a split; 0 means 65,536
+	MaxFooter int64 // maximum size of the footer in bytes; 0 means the size of the file
 }
 
 // Split is a range of rows of the row group Group. Splits are in row order.
 type Split = record.Rows
 
-// File is an open Parquet file. Any number of Parsers may read it at once.
+// File is an open Parquet file. Any number of Parsers may read it concurrently.
 type File struct {
 	name   string
 	r      io.ReaderAt
 	footer *footer
 	leaves []*leaf
-	roots  []*node // the columns' nodes
+	roots  []*node // by column: its node
 	names  []string
 	splits []Split
 	rows   int64
 }
 
-// Open reads the footer of the size bytes in r and checks everything except pages. Errors mention name.
+// Open reads the footer of r, which has size bytes, and checks everything but the pages. Errors include name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,14 +70,14 @@ func (f *File) prepare(o Options) error {
 		}
 		f.rows += g.rows
 	}
-	// Streaming writers leave the total at 0. Any other total that is not the sum means that rows are missing.
+	// Streaming writers leave the total at 0. If any other total is not the sum, rows are missing.
 	if f.footer.rows != f.rows && f.footer.rows != 0 {
 		return fmt.Errorf("footer says %d rows, but its row groups have %d", f.footer.rows, f.rows)
 	}
 	return nil
 }
 
-// collect lists the columns: the schema's fields or, with flatten, the fields of its structs.
+// collect lists the columns: the schema's fields or, if flatten is set, the fields of its structs.
 func (f *File) collect(n *node, prefix string, flatten bool) {
 	for _, field := range n.fields {
 		name := prefix + field.element.name
@@ -99,7 +99,7 @@ func (f *File) checkGroup(g *rowGroup) error {
 		return fmt.Errorf("%d columns, but the schema has %d", len(g.columns), len(f.leaves))
 	}
 	if g.rows == 0 {
-		return nil // an empty row group's columns may be anywhere
+		return nil // the columns of an empty row group may be anywhere
 	}
 	for i, l := range f.leaves {
 		if err := f.checkChunk(&g.columns[i], l, g.rows); err != nil {
@@ -125,10 +125,10 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	return nil
 }
 
-// mostLooked limits how many chunks LargePages and CheckMemory examine.
+// mostLooked is the number of chunks that LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether some column's first page has more than most bytes, and so is costly to read in part.
+// LargePages reports whether the first page of a column has more than most bytes, which makes reading rows of it slow.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {
@@ -149,9 +149,9 @@ func (f *File) LargePages(most int64) bool {
 	return false
 }
 
-// CheckMemory returns the ErrMemory of a Parser limited to limit bytes if the first pages of a row group need more.
-// With whole all row groups count, otherwise only the first. It examines some chunks of row groups that are large
-// according to the footer, through the reader that open returns. Nil does not guarantee that the columns fit.
+// CheckMemory returns the ErrMemory of a Parser limited to limit bytes if the first pages of a row group need more. It
+// examines the first row group or, if whole is set, all; of those that are large according to the footer, it reads page
+// headers, through the reader that open returns. If it returns nil, the columns may still not fit.
 func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
 	var r io.ReaderAt
 	p, looked := f.NewParser(columns), 0
@@ -191,10 +191,10 @@ func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (
 	return nil
 }
 
-// most returns the upper limit of the memory of a chunk's pages, according to the footer.
+// most returns an upper limit of the memory for a chunk's pages, according to the footer.
 func (m *chunkMeta) most() int64 { return m.bytes + max(m.bytes, m.unpacked) }
 
-// firstPages returns the least memory that a Parser needs for a chunk's dictionary and first page.
+// firstPages returns the memory that a Parser needs at least for the dictionary and the first page of a chunk.
 func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	stored := int64(0)
 	for _, at := range [...]int64{m.dict, m.data} {
@@ -209,7 +209,7 @@ func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	return n + stored
 }
 
-// pageAt reads a page's header; nil if it cannot be read.
+// pageAt reads the header of a page. It returns nil if it cannot read it.
 func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}}
 	h, err := readHeader(w)
@@ -222,10 +222,10 @@ func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 // Columns returns the column names in schema order. Names may repeat.
 func (f *File) Columns() []string { return f.names }
 
-// ArrowSchema returns the Arrow schema that the file was written from, in base64; empty if unknown.
+// ArrowSchema returns the Arrow schema with which the file was written, in base64, or "" if it has none.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns, for each column and parts of nested ones, a value with kind, unit, scale and zone, but no content.
+// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, without values.
 func (f *File) Measures() []record.Measures {
 	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {
@@ -259,7 +259,7 @@ func (n *node) measure(all record.Measures, path string) {
 	}
 }
 
-// Rows returns the number of rows of all row groups, according to the footer.
+// Rows returns the total number of rows in all row groups, according to the footer.
 func (f *File) Rows() int64 { return f.rows }
 
 // Splits returns the splits in row order.

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// physical is the storage type of a leaf's values.
+// physical is the storage type of the values of a leaf.
 type physical int32
 
-// The physical types, by the format's numbers.
+// The physical types, with the format's numbers.
 const (
 	physBoolean physical = iota
 	physInt32
@@ -35,10 +35,10 @@ func (p physical) String() string {
 	return physicalNames[p]
 }
 
-// annotation is a column's meaning; its values are the field numbers of the format's LogicalType.
+// annotation is the meaning of a column. Its values are the field numbers of LogicalType.
 type annotation int16
 
-// The annotations. The last has only a ConvertedType.
+// The annotations. The last one has only a ConvertedType.
 const (
 	annNone      annotation = 0
 	annString    annotation = 1
@@ -68,7 +68,7 @@ const (
 type element struct {
 	name       string
 	physical   physical
-	leaf       bool // has a physical type
+	leaf       bool // whether it has a physical type
 	length     int32
 	repetition int32
 	children   int32
@@ -81,16 +81,16 @@ type element struct {
 	signed     bool
 }
 
-// chunkMeta locates a column's values in a row group.
+// chunkMeta says where the values of a column in a row group are.
 type chunkMeta struct {
 	physical physical
 	codec    int32
 	values   int64
-	bytes    int64 // compressed, including page headers
-	unpacked int64 // decompressed, according to the footer
+	bytes    int64 // compressed size, including page headers
+	unpacked int64 // decompressed size, according to the footer
 	data     int64
 	dict     int64
-	external bool // the values are in another file
+	external bool // whether the values are in another file
 }
 
 type rowGroup struct {
@@ -105,8 +105,8 @@ type footer struct {
 	groups []rowGroup
 	writer writer
 	spark  map[string]string // Spark's entries about calendars
-	arrow  string            // the Arrow schema that the file was written from, in base64; it states durations
-	start  int64             // offset of the footer, where the pages end
+	arrow  string            // Arrow schema with which the file was written, in base64; it has the units of durations
+	start  int64             // offset of the footer, which is the end of the pages
 
 	encrypted bool // the file, or a column of it
 }

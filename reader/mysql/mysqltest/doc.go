@@ -1,2 +1,2 @@
-// Package mysqltest runs a real MariaDB on the loopback interface for tests, if TSIMPORT_SOURCES is set.
+// Package mysqltest runs a real MariaDB server on the loopback interface for tests, if TSIMPORT_SOURCES is set.
 package mysqltest

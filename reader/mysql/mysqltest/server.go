@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is root, without a password, and its database shop.
+// Server is a running server. Its user is root without a password; its database is shop.
 type Server struct {
 	DB *sql.DB
 
@@ -53,7 +53,7 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) dsn(db string) string { return fmt.Sprintf("root@tcp(127.0.0.1:%d)/%s", s.Port, db) }
 
-// Go starts the server, also after Kill, and returns when the server answers.
+// Go starts the server and returns once it answers. It can be called again after Kill.
 func (s *Server) Go() {
 	s.Helper()
 	server, err := exec.LookPath("mariadbd")
@@ -93,7 +93,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Options restarts the server with additional options.
+// Options restarts the server with more options.
 func (s *Server) Options(more ...string) {
 	s.Helper()
 	s.more = more
@@ -101,7 +101,7 @@ func (s *Server) Options(more ...string) {
 	s.Go()
 }
 
-// Own gives the server a copy of a file that only the server's user can read.
+// Own gives the server a copy of a file and returns the copy's path. Only the server's user can read the copy.
 func (s *Server) Own(file string) string {
 	s.Helper()
 	own := filepath.Join(s.Dir, strings.ReplaceAll(strings.Trim(file, "/"), "/", "-"))
@@ -116,7 +116,7 @@ func (s *Server) Follow(of *Server) {
 		"MASTER_USE_GTID = slave_pos", of.Port), "START SLAVE")
 }
 
-// Address returns a table's address.
+// Address returns the address of a table.
 func (s *Server) Address(table string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/shop?table=%s", s.Port, table)
 }
@@ -130,7 +130,7 @@ func (s *Server) Exec(statements ...string) {
 	}
 }
 
-// Rows returns a query's rows as text, with NULL for nulls.
+// Rows returns the rows of a query as text. Nulls are NULL.
 func (s *Server) Rows(query string) (all [][]string) {
 	s.Helper()
 	rows, err := s.DB.Query(query)
