@@ -10,17 +10,17 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// parser adds the columns of partition folders to a format's records, and rejects overlong records.
+// parser adds columns from folder names to the records of a format, and rejects overlong records.
 type parser struct {
 	source.Parser // parses the input's own columns
 	s             *File
 	op            opColumn
-	long          bool          // the last split was an overlong record
-	rec           record.Record // record with the columns of partition folders
+	long          bool          // whether the last split was an overlong record
+	rec           record.Record // record with the columns from folder names
 	both          []inBoth
 }
 
-// NewParser returns a parser of the used columns, given by index; other fields may be Null.
+// NewParser returns a parser of the used columns, given by their indexes. Other fields may be Null.
 func (s *File) NewParser(used []int) source.Parser {
 	p := &parser{s: s, both: s.inBoth(used), op: opColumn{field: -1}}
 	if c := s.o.Changes; c != nil && c.Column != "" {
@@ -78,7 +78,7 @@ func (p *parser) Followed() (of source.Followed) {
 	return of
 }
 
-// complete adds the columns of partition folders to a record, at their indexes even if it has another number of fields.
+// complete adds the columns from folder names to a record, always at their own indexes.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
 	if rec.Bad != nil {
@@ -108,7 +108,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	return &p.rec
 }
 
-// Raw returns a record's text for a file of rejects: nil if records have no text, empty if it is not kept.
+// Raw returns the text of a record for the rejects. It returns nil if records have no text, or "" if it was not kept.
 func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)

@@ -19,21 +19,21 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// piece is a part of a source on its way to splits.
+// piece is a part of a source that becomes splits.
 type piece struct {
 	source *File
 	first  bool
-	offset int64 // start of a range to read
+	offset int64 // where the range to read begins
 	length int
 	packed *compress.Piece
-	taken  int64 // input bytes read up to the piece's end, if the text is not the input
+	taken  int64 // input bytes up to the end of the piece, if the text is not the input itself
 	data   []byte
 	scan   csv.Scan
 	rows   *record.Rows
 	batch  *arrow.Batch
 }
 
-// longOf returns the long record of a split without data, or nil if the split has data.
+// longOf returns a split's overlong record, or nil if the split has other records.
 func longOf(sp source.Split) *longRecord {
 	long, _ := sp.Part.(*longRecord)
 	return long
@@ -42,33 +42,33 @@ func longOf(sp source.Split) *longRecord {
 // textReader reads a text piece by piece and joins the pieces into splits. Its many fields are the state of cutting.
 type textReader struct {
 	s       *File
-	stream  io.ReadCloser         // of pieces read in order
-	cutter  *compress.BlockCutter // of blocks inflated in parallel
+	stream  io.ReadCloser         // for pieces read in order
+	cutter  *compress.BlockCutter // for blocks inflated in parallel
 	cutFrom io.Closer
-	packed  *metered // source of stream and cutter; nil if the text is the file
-	taken   int64    // input bytes up to the end of the added pieces
-	counted int64    // input bytes already counted in splits
+	packed  *metered // what stream and cutter read; nil if the text is the file itself
+	taken   int64    // input bytes up to the end of the pieces added so far
+	counted int64    // input bytes attributed to splits so far
 	next    int64    // offset of the next range
-	back    *piece   // returned by sampling
-	skip    int64    // bytes of the stream to skip
-	drop    int64    // bytes to drop from inflated pieces
+	back    *piece   // put back after sampling
+	skip    int64    // bytes of stream still to skip
+	drop    int64    // bytes of inflated pieces still to drop
 	begun   bool
 	ended   bool
 
 	stitcher csv.Stitcher
-	long     *longRecord  // being skipped; nil if none is
-	pending  []byte       // text that is cut in order
+	long     *longRecord  // record being skipped; nil if there is none
+	pending  []byte       // text to cut in order
 	values   recordCutter // cuts records in order
-	cut      int          // bytes of pending that values has seen
-	offset   int64        // offset of the next split in the text
+	cut      int          // number of bytes of pending that values has processed
+	offset   int64        // offset in the text of the next split
 	number   int
-	blank    int64 // bytes of consecutive empty lines up to the last piece
+	blank    int64 // length of the empty lines at the end of the last piece
 }
 
-// recordCutter finds the ends of records in text read in order.
+// recordCutter finds the ends of records in text that is read in order.
 type recordCutter interface {
 	Cut(data []byte) (end int, err error) // end of the last complete record in data, or -1
-	End() (record bool, err error)        // err says what is missing at the end; record: the rest is one
+	End() (record bool, err error)        // err says what is missing at the end; record: the rest is a record
 }
 
 func (s *File) Next() (source.Piece, error) {
@@ -79,7 +79,7 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// Damaged reports whether a read error comes from the input's content, so that reading it again would fail as well.
+// Damaged reports whether a read error is due to the content of the input, so that another attempt would fail as well.
 func Damaged(err error) bool {
 	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) &&
 		!input.OfTransport(err)
@@ -121,7 +121,7 @@ func (s *File) nextPiece() (*piece, error) {
 	return s.reader.nextPiece()
 }
 
-// end returns io.EOF, or an error if the input has changed during reading or was truncated.
+// end returns io.EOF, or an error if the input changed while it was read or is truncated.
 func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (s *File) end() error {
 	return io.EOF
 }
 
-// openText decides how to read the text: ranges of the file, blocks that can be inflated alone, or one stream.
+// openText decides how to read the text: as ranges of the file, as independent blocks, or as one stream.
 func (s *File) openText() (*textReader, error) {
 	r := &textReader{s: s, next: s.text.offset, offset: s.text.offset}
 	if s.item.Seekable() && s.Compression == compress.None && !s.text.transcode {
@@ -160,10 +160,10 @@ func (s *File) openText() (*textReader, error) {
 	return r, nil
 }
 
-// unpacked is a decompressed input, read from its beginning. Closing it closes the input.
+// unpacked is a decompressed input, read from its beginning. Close also closes the input.
 type unpacked struct {
 	io.ReadCloser
-	packed *metered // counts what is read from the compressed input
+	packed *metered // counts the bytes read from the compressed input
 	under  io.Closer
 }
 
@@ -186,7 +186,7 @@ func (s *File) unpacked() (*unpacked, error) {
 	return &unpacked{r, packed, closer}, nil
 }
 
-// independent reports whether the compressed file is a series of independent blocks.
+// independent reports whether the file is compressed in independent blocks.
 func (s *File) independent() (bool, error) {
 	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.text.part {
 		return false, nil
@@ -198,7 +198,7 @@ func (s *File) independent() (bool, error) {
 	return compress.Independent(s.Compression, head), nil
 }
 
-// transcoded returns a stream's text, converted to UTF-8 or unfolded if necessary, without the byte order mark.
+// transcoded returns the text of a stream, converted to UTF-8 or unfolded if necessary, without its byte order mark.
 func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	if !s.text.transcode {
 		return r
@@ -206,7 +206,7 @@ func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	return &closing{s.lines(&skipping{r: r, n: s.text.bom}), r}
 }
 
-// lines returns the text in the form that is cut.
+// lines returns the text to cut: unfolded or in UTF-8.
 func (s *File) lines(r io.Reader) io.Reader {
 	if s.text.unfold != nil {
 		return s.text.unfold(r)
@@ -229,7 +229,7 @@ func (s *skipping) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// closing is a reader closed by another value's Close.
+// closing is a reader with the Close method of another value.
 type closing struct {
 	io.Reader
 	io.Closer
@@ -245,13 +245,13 @@ func (r *textReader) close() (err error) {
 	return err
 }
 
-// slack is extra room after a chunk for the head of the next one.
+// slack is the room after a chunk for the beginning of the next one.
 const slack = 64 << 10
 
 // room returns a buffer for n bytes of text, a used one if possible.
 func room(n int) []byte {
 	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 {
-		// a reused buffer is shorter by the head of its split's first piece
+		// A used buffer may be shorter by the beginning of its split's first piece.
 		return (*used)[:n]
 	}
 	return make([]byte, n, n+min(n, slack)) // a small file has no next piece
@@ -259,10 +259,10 @@ func room(n int) []byte {
 
 var usedTexts sync.Pool
 
-// reuse returns a buffer of text that nothing refers to any more.
+// reuse makes a buffer available to room. Nothing may refer to its text.
 func reuse(data []byte) { usedTexts.Put(&data) }
 
-// giveBack returns the memory of a split's text for later pieces. The first split may be a sample's text.
+// giveBack makes the memory of a split's text available to later pieces. The first split may share a sample's text.
 func (s *File) giveBack(sp source.Split) {
 	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
 		reuse(sp.Data)
@@ -310,7 +310,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	return p, nil
 }
 
-// nextChunk reads a stream's next chunk. An error is reported after the bytes before it.
+// nextChunk reads the next chunk of a stream. An error is returned after the bytes that precede it.
 func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if r.skip > 0 || p.first && r.s.text.part {
 		if err := r.pass(p); err != nil {
@@ -323,7 +323,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	}
 	p.data = room(size)
 	least := size
-	if r.s.o.Changes != nil { // do not make records wait for later ones
+	if r.s.o.Changes != nil { // so that records do not wait for later ones
 		least = size - r.s.o.SplitBytes + 1
 	}
 	n, err := io.ReadAtLeast(r.stream, p.data, least)
@@ -354,10 +354,10 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// inflaters are reused across pieces for their buffers.
+// inflaters are kept for the next pieces because of their buffers.
 var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
-// Prepare reads a piece's bytes, inflates them and finds the record ends. After an error, Add has the bytes before it.
+// Prepare reads and inflates a piece and finds the record ends. If it fails, Add returns the records before the error.
 func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {
@@ -390,10 +390,10 @@ func (p *piece) Prepare() (err error) {
 // parallel reports whether pieces can be scanned for record ends in any order.
 func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
-// inLines reports whether the dialect defines record ends; otherwise a cutter does.
+// inLines reports whether the dialect defines record ends. If not, a cutter does.
 func (s *File) inLines() bool { return s.form.cutter == nil }
 
-// Add adds the next piece, in the order of Next, and returns the splits that it completes.
+// Add adds the next piece, in the order of Next. It returns the splits that the piece completes.
 func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	p := next.(*piece)
@@ -438,10 +438,10 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	return r.split(data), nil
 }
 
-// maxBlank limits consecutive empty lines: a small compressed file may hold gigabytes of them.
+// maxBlank is the largest length of consecutive empty lines. A small compressed file may hold gigabytes of them.
 const maxBlank = 64 << 20
 
-// checkBlank counts bytes of empty lines, unless they are records or part of one.
+// checkBlank counts the bytes of empty lines, unless these are records or part of one.
 func (r *textReader) checkBlank(data []byte) error {
 	if r.s.Dialect.Blank || r.long != nil || len(bytes.TrimLeft(data, "\r\n")) > 0 {
 		r.blank = 0
@@ -453,7 +453,7 @@ func (r *textReader) checkBlank(data []byte) error {
 	return nil
 }
 
-// Whole returns the complete records so far if the rest cannot be read, without the incomplete one.
+// Whole returns the complete records that Add has not returned. It is for a source whose rest cannot be read.
 func (s *File) Whole() []source.Split {
 	r := s.reader
 	if s.rowwise() || r == nil || r.long != nil {
@@ -467,7 +467,7 @@ func (s *File) Whole() []source.Split {
 	return r.split(rest[:s.Dialect.LastEnd(rest)])
 }
 
-// Finish returns the last splits after the last piece, or an error that says what is missing at the end.
+// Finish returns the splits after the last piece, or an error that says what is missing at the end.
 func (s *File) Finish() (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	r := s.reader
@@ -497,7 +497,7 @@ func (s *File) Finish() (splits []source.Split, err error) {
 	return r.split(rest), nil
 }
 
-// lastEnd returns the end of the last complete record in the pending text.
+// lastEnd returns the end of the last complete record in pending.
 func (r *textReader) lastEnd() (int, error) {
 	s := r.s
 	if s.inLines() {
@@ -528,7 +528,7 @@ func (r *textReader) split(data []byte) []source.Split {
 	return []source.Split{sp}
 }
 
-// inputBytes returns how many input bytes the next split of text stands for. The sum never exceeds the input.
+// inputBytes returns the number of input bytes to attribute to the next split. The sum never exceeds the input.
 func (r *textReader) inputBytes(text int64) int64 {
 	if r.packed == nil {
 		return text
@@ -536,12 +536,12 @@ func (r *textReader) inputBytes(text int64) int64 {
 	n := r.taken - r.counted
 	r.counted = r.taken
 	if r.number == 0 {
-		n -= r.offset // the header, counted separately as text
+		n -= r.offset // the header is counted separately, as text
 	}
 	return n
 }
 
-// pieceBytes returns the approximate size of the next piece.
+// pieceBytes returns the approximate size of the next piece in bytes.
 func (s *File) pieceBytes() int64 {
 	if s.rowwise() {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Anywhere reports whether splits can be read in any order once their places are known: Parquet, Arrow, and
-// uncompressed local text that need not be transcoded. Finding splits of text over a network takes too long.
+// Anywhere reports whether splits can be read in any order once their places are known. This applies to Parquet, Arrow,
+// and uncompressed local text without transcoding. Finding the splits of text over a network takes too long.
 func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
@@ -35,7 +35,7 @@ func (s *File) Reopen() error {
 	return err
 }
 
-// readText returns a split with its text loaded.
+// readText returns the split with its text loaded.
 func (s *File) readText(sp source.Split) (source.Split, error) {
 	sp.Data = make([]byte, sp.Bytes)
 	if n, err := s.at.ReadAt(sp.Data, sp.Offset); n < len(sp.Data) {
@@ -47,14 +47,14 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any range cheaply: Parquet without large pages, Arrow, CSV, JSON lines.
+// Divisible reports whether LoadStretch loads any range cheaply: of Parquet with small pages, Arrow, CSV, JSON lines.
 func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
 
-// LoadStretch returns a stretch's records as one split, or one per row group. After Reopen it may run concurrently.
+// LoadStretch returns a stretch's records as one split, or one per row group. After Reopen, calls may be concurrent.
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
-	number := int(min(to.Record, 1)) // only the first split is number 0
+	number := int(min(to.Record, 1)) // only the first split has number 0
 	if s.file == nil {
 		sp, err := s.readText(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
 		return []source.Split{sp}, err
@@ -74,7 +74,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return all, nil
 }
 
-// Finished closes a source after all its splits are loaded, and returns an error if it has changed.
+// Finished closes a source whose splits have all been loaded. It returns an error if the source has changed.
 func (s *File) Finished() error {
 	err := s.item.Check()
 	if closeErr := s.Close(); err == nil {
@@ -83,7 +83,7 @@ func (s *File) Finished() error {
 	return err
 }
 
-// ReadAgain reopens the input and reads all its records, with pages within the given memory. It returns the read error.
+// ReadAgain reopens the input and reads all records, with pages within a memory limit in bytes. It returns read errors.
 func (s *File) ReadAgain(memory int64) error {
 	again, err := Open(s.ctx, s.item, s.o)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *File) ReadAgain(memory int64) error {
 	}
 }
 
-// nextSplits reads the splits that the next piece completes; the last ones come with io.EOF.
+// nextSplits returns the splits that the next piece completes. It returns the last ones with io.EOF.
 func (s *File) nextSplits() ([]source.Split, error) {
 	piece, err := s.Next()
 	if errors.Is(err, io.EOF) {

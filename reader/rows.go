@@ -14,13 +14,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// RowFormat is a format of typed rows that are never text.
+// RowFormat is a format of typed rows, which are not text.
 type RowFormat struct {
 	Name   string                 // the name for --format
 	Begins func(head []byte) bool // reports whether a file certainly has the format
 	Open   func(RowInput) (*RowFile, error)
 
-	// of streams, and of files that Open refuses with arrow.ErrReplaced; nil if both are refused
+	// inOrder is for streams and files that Open refuses with arrow.ErrReplaced. If it is nil, both are refused.
 	inOrder func(RowInput, io.Reader) (*arrow.Stream, error)
 }
 
@@ -28,28 +28,28 @@ type RowInput struct {
 	At      io.ReaderAt
 	Size    int64
 	Name    string // for errors
-	Flatten bool   // make structs columns a.b.c instead of JSON text
-	Memory  int64  // bytes that one parser may hold; 0 means no limit
+	Flatten bool   // make columns a.b.c of structs, instead of JSON text
+	Memory  int64  // largest memory of a parser in bytes; 0 means no limit
 }
 
 // RowFile is a file of rows with random access.
 type RowFile struct {
 	Columns []string
 	Rows    int64
-	Splits  []record.Rows // all rows, in their order
-	// NewParser makes a parser of the given columns, by index in Columns; other fields may be Null.
+	Splits  []record.Rows // all rows, in order
+	// NewParser returns a parser for columns with these indexes in Columns. Other fields may be Null.
 	NewParser func(columns []int) RowParser
 
 	// The fields below are optional.
 
-	Large    bool                     // reading a few hundred rows costs as much as a whole split
-	Measures func() []record.Measures // units of columns
-	Forget   func()                   // frees memory whose content can be read again
-	// CheckMemory returns an ErrMemory if the columns certainly cannot be read within that many bytes.
+	Large    bool                     // whether reading a few hundred rows costs as much as a whole split
+	Measures func() []record.Measures // units of the columns
+	Forget   func()                   // frees memory that can be filled again by reading
+	// CheckMemory returns an ErrMemory if the columns certainly cannot be read within a memory limit of bytes.
 	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
 }
 
-// RowParser reads a RowFile like a source.Parser: all rows of a split in order, or an error that names the file.
+// RowParser parses splits of a RowFile like a source.Parser: it delivers all rows in order, or an error with the file.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
@@ -62,7 +62,7 @@ func (f *RowFormat) String() string { return f.Name }
 // Is reports whether a file certainly has this format.
 func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 
-// open opens seekable files for random access; other inputs are read in order.
+// open opens a seekable, uncompressed file for random access. Other inputs are read in order.
 func (f *RowFormat) open(s *File) error {
 	if len(s.text.head) == 0 {
 		return fmt.Errorf("read %s: %w, which a %v file never is", s.Name, ErrEmpty, f)
@@ -89,16 +89,16 @@ func (f *RowFormat) open(s *File) error {
 	return nil
 }
 
-// batches is Arrow read in order.
+// batches is an Arrow input that is read in order.
 type batches struct {
 	stream  *arrow.Stream
 	from    *unpacked
-	back    *piece // returned by sampling
+	back    *piece // put back after sampling
 	open    bool
 	counted int64 // input bytes up to the end of the last batch
 }
 
-// batchRows is a split of Arrow read in order.
+// batchRows is a split of an Arrow input that is read in order.
 type batchRows struct {
 	batch *arrow.Batch
 	rows  record.Rows
@@ -109,7 +109,7 @@ func splitOf(rows *record.Rows, part any) source.Split {
 		Group: rows.Group + 1, Part: part}
 }
 
-// splits returns the splits of a batch. Its input bytes are divided among them by rows.
+// splits returns the splits of a batch. The batch's input bytes are divided among them by rows.
 func (b *batches) splits(p *piece) (all []source.Split) {
 	taken := float64(p.taken-b.counted) / float64(max(p.batch.Rows(), 1))
 	b.counted = p.taken
@@ -120,14 +120,14 @@ func (b *batches) splits(p *piece) (all []source.Split) {
 	return all
 }
 
-// rowwise reports whether records are rows of a typed file, never text.
+// rowwise reports whether records are rows of a typed file, not text.
 func (s *File) rowwise() bool { return s.file != nil || s.inOrder != nil }
 
 func (s *File) rowInput() RowInput {
 	return RowInput{At: s.at, Size: s.Size, Name: s.Name, Flatten: s.o.Flatten, Memory: s.o.Memory.PageBytes}
 }
 
-// openRows opens the file to read its rows.
+// openRows opens the file for reading rows.
 func (s *File) openRows() (err error) {
 	f, err := s.Format.(*RowFormat).Open(s.rowInput())
 	if err == nil {
@@ -136,7 +136,7 @@ func (s *File) openRows() (err error) {
 	return err
 }
 
-// CheckMemory returns an ErrMemory if the columns certainly cannot be read with that many bytes for pages.
+// CheckMemory returns an ErrMemory if the columns certainly cannot be read with this many bytes for pages.
 func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
 	if s.file == nil || s.file.CheckMemory == nil {
 		return nil
@@ -159,7 +159,7 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 	return err
 }
 
-// measures returns the units of a typed file's columns.
+// measures returns the units of the columns in a typed file.
 func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
@@ -171,7 +171,7 @@ func (s *File) measures() []record.Measures {
 	return s.measured
 }
 
-// openBatches opens the input for reading in order.
+// openBatches opens the input for reading it in order.
 func (s *File) openBatches() error {
 	from, err := s.unpacked()
 	if err != nil {
@@ -198,7 +198,7 @@ func (b *batches) close() error {
 	return b.from.Close()
 }
 
-// nextBatch returns the next record batch, beginning at the sought place.
+// nextBatch returns the next record batch, at first the one with the sought record.
 func (s *File) nextBatch() (*piece, error) {
 	if !s.inOrder.open {
 		if err := s.openBatches(); err != nil {
@@ -255,7 +255,7 @@ func (s *File) nextRows() (*piece, error) {
 	return &piece{source: s, rows: &s.file.Splits[s.next-1]}, nil
 }
 
-// seekRows finds the split with the sought record.
+// seekRows finds the split that contains the sought record.
 func (s *File) seekRows() {
 	if s.begin == nil {
 		return

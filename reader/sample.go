@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only if there are no
-// records. Columns not asked for may be Null. SampleError returns read errors; Suspend goes back to the start.
+// Sample calls each with about budget bytes of the first records. It returns the bytes examined, 0 only if there are no
+// records. Other columns may be Null. SampleError returns read errors; Suspend goes back to the start.
 func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	s.sample = nil
 	wanted := make(map[string]bool, len(columns))
@@ -60,20 +60,20 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 	return read, nil
 }
 
-// SampleError returns the read error that the last Sample met after its records, or nil. A load fails there too.
+// SampleError returns the read error after the records of the last Sample, or nil. A load will fail there, too.
 func (s *File) SampleError() error { return s.sample }
 
-// sampleStream examines a stream's first chunk and puts it back.
+// sampleStream examines the first chunk of a stream and puts it back.
 func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (int, error) {
 	if p.batch != nil {
 		s.inOrder.back = p
 		read := s.parseSample(s.inOrder.splits(p), used, 0, each)
-		s.inOrder.counted = 0 // the batch is read again
+		s.inOrder.counted = 0 // the batch will be read again
 		return max(read, int(min(p.batch.Rows(), 1))), nil
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	if head := s.utf8Head(); s.form.lacks && !s.reader.ended && len(head) > len(data) {
-		data = head // the head reaches the end of a long first record
+		data = head // unlike data, the head has all of a long first record
 	}
 	n := len(data)
 	if !s.reader.ended {
@@ -96,7 +96,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 				each(rec)
 			}
 		})
-		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // size of the decoded text
+		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // length of the decoded text
 		if err != nil {
 			return read
 		}
@@ -104,7 +104,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	return read
 }
 
-// TextBytes estimates the bytes of text that the records take, perhaps from a sample; -1 if unknown.
+// TextBytes estimates the length of the records' text in bytes, by a sample if necessary. It returns -1 if unknown.
 func (s *File) TextBytes(budget int64) (int64, error) {
 	if s.text.part {
 		return s.textEnd() - s.text.offset, nil
@@ -144,7 +144,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
 }
 
-// metered counts the bytes read, perhaps from a decompressor's goroutine.
+// metered counts the bytes read, perhaps by the goroutine of a decompressor.
 type metered struct {
 	r io.Reader
 	n atomic.Int64

@@ -13,8 +13,8 @@ import (
 )
 
 // Seek makes Next begin at a place that an earlier reading of the same input reached. Call it before the load's first
-// Next. Uncompressed files, Parquet and Arrow are read from there; other inputs are read from the start and dropped up
-// to it. known has the sums of a stream's earlier content; reading fails if the content differs.
+// Next. Uncompressed files, Parquet and Arrow are read from there; other inputs are read from the start, without what
+// precedes the place. known has the sums of a stream's earlier content; reading fails if the content differs.
 func (s *File) Seek(to source.Place, known source.Chain) {
 	s.begin = &to
 	if s.chain != nil {
@@ -24,7 +24,7 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 	if r == nil {
 		return
 	}
-	// The reader is open already: it is a stream whose first chunk was sampled.
+	// The reader is open if the first chunk of a stream was sampled.
 	skip := to.Offset - s.text.offset
 	r.offset, r.number = to.Offset, 1
 	if p := r.back; p != nil {
@@ -46,7 +46,7 @@ func (s *File) seeking() source.Seeking {
 	return source.SeeksByReading
 }
 
-// Begin returns the place where Next begins. After Seek it is known once the first piece has been read.
+// Begin returns the place where Next begins. After Seek, it is known once the first piece has been read.
 func (s *File) Begin() source.Place {
 	if s.begin != nil {
 		return *s.begin
@@ -54,7 +54,7 @@ func (s *File) Begin() source.Place {
 	return source.Place{Line: int64(s.text.lines), Offset: s.text.offset}
 }
 
-// seekText starts reading the text at the sought place.
+// seekText makes reading of the text begin at the sought place.
 func (r *textReader) seekText() {
 	s := r.s
 	if s.begin == nil {
@@ -71,7 +71,7 @@ func (r *textReader) seekText() {
 	}
 }
 
-// pass skips the stream up to the sought place.
+// pass skips a stream up to the sought place.
 func (r *textReader) pass(p *piece) error {
 	n := r.skip
 	if p.first {
@@ -95,7 +95,7 @@ func (s *File) endsBefore() error {
 	return fmt.Errorf("read %s: it ends before the run's position; give the same input, or "+source.StartOver, s.Name)
 }
 
-// dropped removes a piece's text before the sought place, and reports whether nothing is left.
+// dropped removes the text of a piece before the sought place. It reports whether nothing is left.
 func (r *textReader) dropped(p *piece) bool {
 	n := min(r.drop, int64(len(p.data)))
 	if n == 0 {
@@ -109,20 +109,20 @@ func (r *textReader) dropped(p *piece) bool {
 	return len(p.data) == 0
 }
 
-// Sizes of the parts of a file that its fingerprint covers.
+// Sizes of the parts of a file that the fingerprint covers.
 const (
-	printEnds    = 64 << 10 // bytes at the start and at the end
+	printEnds    = 64 << 10 // bytes at the start and at the end, together
 	printSamples = 16
 	printSample  = 4 << 10
 )
 
-// Identity identifies the source. Version is a file's modification time or a server's version.
+// Identity identifies the source. Its Version is a file's modification time or a server's version.
 func (s *File) Identity() (source.Identity, error) {
 	content, err := s.fingerprint()
 	return source.Identity{Bytes: s.Size, Version: s.item.Version, Content: content}, err
 }
 
-// fingerprint hashes a source's content cheaply: with random access its head, tail and samples between, else the head.
+// fingerprint hashes a source's content cheaply: head, tail and samples with random access, otherwise the head.
 func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {
@@ -131,7 +131,7 @@ func (s *File) fingerprint() (string, error) {
 		for line := range bytes.Lines(s.text.head) {
 			sum.Write(line)
 			if changes && s.holdsChange(line) {
-				break // the amount of a pipe read at once varies
+				break // the number of bytes read from a pipe varies
 			}
 		}
 	case s.item.Local() || s.item.Version == "":
@@ -148,7 +148,7 @@ func (s *File) fingerprint() (string, error) {
 }
 
 func printParts(to io.Writer, at io.ReaderAt, size int64) error {
-	if size <= printEnds { // read once instead of part by part
+	if size <= printEnds { // read the file at once instead of part by part
 		whole := make([]byte, size)
 		n, err := at.ReadAt(whole, 0)
 		if err != nil && err != io.EOF {

@@ -35,7 +35,7 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// packers make compressed files of parts; each part is a separate member, frame or stream.
+// packers compress files made of parts. Each part becomes a separate member, frame or stream.
 var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) },
@@ -45,7 +45,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"sz":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterSnappyCompat()), nil },
 }
 
-// shareTexts returns texts that compress well and badly, with headers shorter and longer than the packed file.
+// shareTexts returns texts that compress well or badly. Their headers are shorter or longer than the compressed file.
 func shareTexts(t *testing.T) map[string][]byte {
 	stream := conformance.Read(t, "arrow/testdata", "many.arrows")
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -69,7 +69,7 @@ func shareTexts(t *testing.T) map[string][]byte {
 		"array.json": array.Bytes(), "utf16.csv": []byte("\xff\xfe" + utf16le(random.String())), "many.arrows": stream}
 }
 
-// TestSplitBytesNeverExceedInput adds up the input bytes of the splits for every format and compression, because
+// TestSplitBytesNeverExceedInput adds up the input bytes of the splits, for every format and compression, because
 // progress is shown as a share of the input.
 func TestSplitBytesNeverExceedInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
@@ -79,7 +79,7 @@ func TestSplitBytesNeverExceedInput(t *testing.T) {
 		splits := 0
 		must(t, eachSplit(s, func(sp source.Split) error {
 			if splits++; sp.Number == 0 {
-				n += sp.Offset // a load counts the header so
+				n += sp.Offset // as a load counts the header
 			}
 			n += sp.Bytes
 			conformance.True(t, n >= least && n <= s.Size, "%d of %d bytes, and %d before", n, s.Size, least)
@@ -132,7 +132,7 @@ func TestBlockMayExceedHead(t *testing.T) {
 	}
 }
 
-// An input is set aside only because of its content, never because of a server, a disk or this machine.
+// TestOnlyContentErrorsAreDamage: only its content may cause an input to be skipped, not a server, disk or machine.
 func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	answers := map[string]int{"/gone": 404, "/forbidden": 403, "/busy": 503}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestReadAgainFindsFault: a second reading finds the faults of the first one, and none in a good file.
+// TestReadAgainFindsFault expects the faults of the first reading from the second, and none in a good file.
 func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -170,7 +170,7 @@ func TestReadAgainFindsFault(t *testing.T) {
 	}
 }
 
-// card is a row of the benchmark's Parquet file.
+// card is a row of the Parquet file in the benchmark.
 type card struct {
 	CardID                int64
 	SellerID              string
@@ -179,8 +179,8 @@ type card struct {
 	OrderTime, Item       string
 }
 
-// BenchmarkFormats reads one large file of each format as a load does, including conversion. There is one worker per
-// processor (use -cpu 1,2); workers prepare pieces and parse splits.
+// BenchmarkFormats reads a large file of each format as a load would, including conversion. It uses one worker per
+// processor (use -cpu 1,2). Workers prepare pieces and parse splits.
 func BenchmarkFormats(b *testing.B) {
 	const rows = 300_000
 	dir := b.TempDir()
@@ -218,14 +218,14 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// task is one unit of work: prepare a piece or parse a split.
+// task is a piece to prepare or a split to parse.
 type task struct {
 	piece    source.Piece
 	prepared chan error
 	split    source.Split
 }
 
-// readWith reads an item with the given number of workers and returns the number of converted records.
+// readWith reads an item with a number of workers. It returns the number of converted records.
 func readWith(b *testing.B, item input.Item, workers int) int64 {
 	s := conformance.Try(Open(b.Context(), item, Options{})).Must(b)
 	defer s.Close()
@@ -294,10 +294,10 @@ func convertAll(b *testing.B, s *File, work <-chan task) (records int64) {
 	return records
 }
 
-// reading is the result of reading from a place: the place of each split and every record as text.
+// reading is the result of reading from a place: the place of each split, and each record as text.
 type reading struct {
 	places  []source.Place
-	records []string // from the first place onwards
+	records []string // from the first place on
 	chain   source.Chain
 }
 
@@ -307,7 +307,7 @@ func readFrom(item input.Item, o Options, from *source.Place, known source.Chain
 		return r, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // sample first, as a load does
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does
 		return r, err
 	}
 	if err := s.Suspend(); err != nil {
@@ -357,13 +357,13 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 	return b.Bytes()
 }
 
-// arrowBytes returns a test file of Arrow.
+// arrowBytes returns an Arrow test file.
 func arrowBytes(t *testing.T, name string) []byte {
 	t.Helper()
 	return conformance.Read(t, "arrow/testdata", name)
 }
 
-// keepsTheContract checks an item's source. An item that can be read only once is made again for each reading.
+// keepsTheContract checks the source of an item. An item that can be read only once is created for each reading.
 func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 	t.Helper()
 	one := item()
@@ -391,7 +391,7 @@ func TestFilesKeepSourceContract(t *testing.T) {
 		}
 		short = b.Len()
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
-		for _, of := range []string{"orders", "other"}[:1+i%2] { // other tables and tombstones are skipped
+		for _, of := range []string{"orders", "other"}[:1+i%2] { // other tables and tombstones are to be skipped
 			fmt.Fprintf(&changes, "{\"op\":\"c\",\"after\":{\"id\":%d,\"v\":\"x%d\"},\"source\":{\"table\":%q}}\n%s", i, i, of,
 				[]string{"", "null\n"}[i%3/2])
 		}

@@ -108,7 +108,7 @@ type footer struct {
 	arrow  string            // Arrow schema with which the file was written, in base64; it has the units of durations
 	start  int64             // offset of the footer, which is the end of the pages
 
-	encrypted bool // the file, or a column of it
+	encrypted bool // whether the file, or a column of it, is encrypted
 }
 
 var (
@@ -116,7 +116,7 @@ var (
 	errNoParquet = errors.New("not a Parquet file")
 )
 
-// readFooter reads the footer at the end of a file. It refuses an impossible length before allocating memory.
+// readFooter reads the footer of a file. It refuses an impossible length before allocating memory.
 func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 	if size < 12 {
 		return nil, fmt.Errorf("%w: %d bytes are too few", errNoParquet, size)
@@ -171,7 +171,7 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 func parseFooter(b []byte) (*footer, error) {
 	f := &footer{spark: map[string]string{}}
 	c := &compact{b: b}
-	var schema, rows, groups bool // whether each is present
+	var schema, rows, groups bool // whether each of these fields is present
 	c.fields(thriftStruct,
 		field{2, func(t byte) {
 			schema = true
@@ -184,7 +184,7 @@ func parseFooter(b []byte) (*footer, error) {
 		}},
 		field{5, func(t byte) { c.list(t, func(t byte) { f.note(c, t) }) }},
 		field{6, (*string)(&f.writer)},
-		field{8, f.encrypts(c)}, // encryption_algorithm, of a file whose footer is not encrypted
+		field{8, f.encrypts(c)}, // encryption_algorithm, in a file whose footer is not encrypted
 	)
 	switch {
 	case c.err != nil:
@@ -197,7 +197,7 @@ func parseFooter(b []byte) (*footer, error) {
 	return f, nil
 }
 
-// encrypts returns a reader that skips a field which only encrypted files have, and notes it.
+// encrypts returns a function that sets encrypted, for a field that only encrypted files have, and skips the field.
 func (f *footer) encrypts(c *compact) func(byte) {
 	return func(t byte) {
 		f.encrypted = true
@@ -207,7 +207,7 @@ func (f *footer) encrypts(c *compact) func(byte) {
 
 const arrowKey = "ARROW:schema"
 
-// note keeps the metadata entries of Spark and Arrow. Some writers have keys that are not strings.
+// note stores the metadata entries of Spark and Arrow. Some writers have keys that are not strings.
 func (f *footer) note(c *compact, t byte) {
 	var pair [3][]byte
 	c.nested(t, func(id int16, t byte) bool {
@@ -236,7 +236,7 @@ func parseElement(c *compact, t byte) element {
 	return e
 }
 
-// parseLogical reads a LogicalType; an unknown type leaves the element unchanged.
+// parseLogical reads a LogicalType. An unknown type leaves the element unchanged.
 func parseLogical(c *compact, t byte, e *element) {
 	c.nested(t, func(kind int16, t byte) bool {
 		e.ann = annotation(kind)
@@ -277,7 +277,7 @@ func (f *footer) rowGroup(c *compact, t byte) (g rowGroup) {
 }
 
 func (f *footer) chunk(c *compact, t byte) (m chunkMeta) {
-	known := false // the position of the values is known, or that they are encrypted
+	known := false // whether the position of the values is known, or that they are encrypted
 	encrypts := func(t byte) {
 		known = true
 		f.encrypts(c)(t)

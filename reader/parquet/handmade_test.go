@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// page makes an uncompressed page by hand: header and body.
+// page returns an uncompressed page, built from header and body.
 func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte {
 	var b []byte
 	number := func(step byte, v int32) {
@@ -27,7 +27,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	switch kind {
 	case pageDataV2:
 		number(1, 0)
-		number(1, values) // a wrong number of rows, which must not be used
+		number(1, values) // a wrong number of rows, which the reader must not use
 		number(1, encoding)
 		number(1, int32(levels[1]))
 		number(1, int32(levels[0]))
@@ -42,7 +42,7 @@ func page(kind int32, values, encoding int32, levels [2]int, body []byte) []byte
 	return append(append(append(b, 0), 0), body...)
 }
 
-// handmade makes a file with one column from its pages.
+// handmade returns a file with one column and these pages.
 func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]byte) *File {
 	t.Helper()
 	data := append([]byte("PAR1"), bytes.Join(pages, nil)...)
@@ -62,7 +62,7 @@ func leafOf(p physical, repetition int32) element {
 	return element{name: "c", physical: p, leaf: true, repetition: repetition, converted: -1}
 }
 
-// texts returns the values of a one-column file as text; reading each split on its own must give the same.
+// texts returns the values of a one-column file as text. Reading each split on its own must give the same values.
 func texts(f *File) (out []string, err error) {
 	p := f.NewParser([]int{0})
 	defer p.Close()
@@ -101,7 +101,7 @@ func plainText(v ...string) (b []byte) {
 	return b
 }
 
-// levels puts the length in front of the levels of a v1 page.
+// levels returns the levels of a v1 page, preceded by their length.
 func levels(runs ...byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(runs))), runs...)
 }
@@ -124,7 +124,7 @@ func TestPageContainsExactlyItsValues(t *testing.T) {
 		schema []element
 		rows   int64
 		pages  [][]byte
-		want   string // values, or the error
+		want   string // the values, or the error
 	}{
 		{"plain", flat, 2, pages{data(2, encPlain, plain32(1, 2))}, "1 2"},
 		{"a value too many", flat, 2, pages{data(2, encPlain, plain32(1, 2, 3))}, "holds more"},
@@ -215,7 +215,7 @@ func TestLevelsDefineRowStarts(t *testing.T) {
 				"%s, %v, want %s", text, err, c.want)
 		})
 	}
-	// Read the later split alone: the header's row count, which some writers get wrong, must not decide where it begins.
+	// Read only the later split. The header's row count, which some writers get wrong, must not determine where it begins.
 	f := handmade(t, lists, 4, 7, v2(0b1010, 4, 1, 2, 3, 4), v2(0b0100, 3, 5, 6, 7))
 	p := f.NewParser([]int{0})
 	var got []string
@@ -226,7 +226,7 @@ func TestLevelsDefineRowStarts(t *testing.T) {
 	conformance.True(t, err == nil && strings.Join(got, " ") == "[5] [6,7]", "the second split is %s (%v)", got, err)
 }
 
-func TestValuesBeyondTheirAnnotationAreRejected(t *testing.T) {
+func TestValuesOutsideTheirTypeAreRejected(t *testing.T) {
 	small := func(converted int32) element {
 		e := leafOf(physInt32, required)
 		e.converted = converted

@@ -14,17 +14,17 @@ var (
 	errLeft  = errors.New("page holds more than the values its header says")
 )
 
-// hybrid reads the hybrid of RLE and bit-packing: levels, dictionary indexes and booleans, run by run.
+// hybrid reads runs of the hybrid of RLE and bit-packing, which encodes levels, dictionary indexes and booleans.
 type hybrid struct {
 	b      []byte
 	width  uint
-	run    uint64 // repetitions left in the run
+	run    uint64 // number of repetitions left in the run
 	value  uint32
-	packed uint64 // bits left in the packed run
-	bit    uint64 // bit position of the next value in b
-	big    bool   // deprecated BIT_PACKED: all of b, highest bit first
-	last   []byte // bytes from the last run's head onwards
-	sole   bool   // there are no runs, because every value is 0
+	packed uint64 // number of bits left in the packed run
+	bit    uint64 // position in b of the next value, in bits
+	big    bool   // for deprecated BIT_PACKED: all of b is packed, highest bit first
+	last   []byte // bytes from the head of the last run onwards
+	sole   bool   // there are no runs, because all values are 0
 }
 
 func (h *hybrid) reset(b []byte, width uint) error {
@@ -35,7 +35,7 @@ func (h *hybrid) reset(b []byte, width uint) error {
 	return nil
 }
 
-// resetPacked starts reading deprecated BIT_PACKED levels, which have neither runs nor a length.
+// resetPacked begins deprecated BIT_PACKED levels, which have neither runs nor a length.
 func (h *hybrid) resetPacked(b []byte, width uint) {
 	*h = hybrid{b: b, width: width, big: true, packed: uint64(len(b)) * 8}
 }
@@ -72,9 +72,9 @@ func (h *hybrid) read(dst []uint32) error {
 	return nil
 }
 
-// next reads the head of a run.
+// next reads the head of the next run.
 func (h *hybrid) next() error {
-	if h.packed > 0 || h.bit > 0 { // move past the packed run
+	if h.packed > 0 || h.bit > 0 { // skip the rest of the packed run
 		h.b = h.b[(h.bit+h.packed)/8:]
 		h.packed, h.bit = 0, 0
 	}
@@ -88,9 +88,9 @@ func (h *hybrid) next() error {
 	}
 	h.b = h.b[n:]
 	if head>>1 == 0 {
-		return nil // an empty run; its head took a byte, so this terminates
+		return nil // an empty run, whose head took at least a byte
 	}
-	if h.width == 0 { // values of zero bits, but counted
+	if h.width == 0 { // values of zero bits, which still count
 		h.value, h.run = 0, head>>1
 		if head&1 == 1 {
 			h.run = min(h.run, math.MaxUint64/8) * 8
@@ -146,7 +146,7 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
-// finishLevels is finish for levels. There may be one more: Impala before 2.6 leaves the next page's first level there.
+// finishLevels is like finish, for levels. One level may be left: Impala before 2.6 adds the next page's first level.
 func (h *hybrid) finishLevels(group uint64) error {
 	one := *h
 	err := h.finish(group)
@@ -156,7 +156,7 @@ func (h *hybrid) finishLevels(group uint64) error {
 	return err
 }
 
-// repeated reports whether the rest repeats the last run: DuckDB 1.3 writes it twice at a page's end.
+// repeated reports whether rest repeats the last run: at the end of a page, DuckDB 1.3 writes it twice.
 func (h *hybrid) repeated(rest []byte) bool {
 	n := len(h.last) - len(rest)
 	return !h.big && n > 0 && bytes.Equal(h.last[:n], rest)
@@ -185,7 +185,7 @@ func (h *hybrid) unpackBig(dst []uint32) {
 	}
 }
 
-// load returns at least 57 bits of b, starting at bit, with zeros after the end of b.
+// load returns at least 57 bits of b from position bit on. After the end of b, they are zeros.
 func load(b []byte, bit uint64) uint64 {
 	i := bit / 8
 	if i+8 <= uint64(len(b)) {

@@ -11,21 +11,21 @@ import (
 
 var errLevels = errors.New("levels of a group's columns do not match")
 
-// maxTexts, times the longest text, limits a record's JSON: a few bytes of levels can mean billions of nulls.
+// maxTexts, times MaxNested, limits the JSON text of a record: a few bytes of levels can mean billions of nulls.
 const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 
-// nested assembles a group's leaves into JSON, record by record. A leaf has an entry for each repetition or null.
+// nested makes JSON from the leaves of a group, record by record. A leaf has an entry for each repetition or null.
 type nested struct {
 	jsontext.Nested
 	root    *node
 	columns []*column // by index in the row group; nil for leaves of other groups
 	own     []*column
-	texts   int // how often Out has been full
+	texts   int // number of times that Out exceeded MaxNested
 }
 
-// datum reads the next record's value. The text is valid until the next call.
+// datum reads the value of the next record. The text is valid until the next call of datum.
 func (a *nested) datum(d *record.Datum) *table.Reason {
 	a.Reset()
 	a.texts = 0
@@ -41,20 +41,20 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 	}
 	a.field(a.root)
 	if *d = (record.Datum{Kind: record.JSON, Bytes: a.Out}); a.texts > 0 {
-		*d = record.Datum{} // Out is incomplete, so drop it
+		*d = record.Datum{} // Out is incomplete, so discard it
 	}
 	return a.Bad
 }
 
 func (a *nested) column(l *leaf) *column { return a.columns[l.index] }
 
-// absent reports whether the current entry says that n or a parent is absent.
+// absent reports whether, by the current entry, n or one of its parents is absent.
 func (a *nested) absent(n *node) bool {
 	c := a.column(n.first)
 	return c.defs[c.at] < uint32(n.def)
 }
 
-// pass skips the entry for an absent n in all leaves below n, which must agree.
+// pass skips the entries of an absent n in all leaves below n, which must agree.
 func (a *nested) pass(n *node) { a.passBelow(n, uint32(n.def)) }
 
 func (a *nested) passBelow(n *node, def uint32) {
@@ -71,14 +71,14 @@ func (a *nested) passBelow(n *node, def uint32) {
 	c.next()
 }
 
-// ready ensures that there is a current entry.
+// ready makes sure that there is a current entry.
 func (a *nested) ready(n *node) {
 	if n.first != nil {
 		a.column(n.first).need(errLevels)
 	}
 }
 
-// field writes n: null, a value, or an array for a repeated field.
+// field writes n as null, as a value, or as an array if it is repeated.
 func (a *nested) field(n *node) {
 	a.ready(n)
 	switch {
@@ -92,7 +92,7 @@ func (a *nested) field(n *node) {
 	}
 }
 
-// repeat calls one for each repetition of n.
+// repeat calls one for every repetition of n.
 func (a *nested) repeat(n *node, before, after byte, one func()) {
 	a.Out = append(a.Out, before)
 	if n.first == nil || a.absent(n) {
@@ -118,7 +118,7 @@ func (a *nested) repeat(n *node, before, after byte, one func()) {
 	}
 }
 
-// overflow drops the text, which is too long for any table. The rest is still read, to reach the next record.
+// overflow discards the text, which is too long for any table. The record is still read to its end.
 func (a *nested) overflow(l *leaf) {
 	a.Refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
 	a.Out = a.Out[:0]
@@ -127,7 +127,7 @@ func (a *nested) overflow(l *leaf) {
 	}
 }
 
-// value writes n, which is not null.
+// value writes n, which must not be null.
 func (a *nested) value(n *node) {
 	switch {
 	case n.leaf != nil:

@@ -20,20 +20,20 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// fixed is the advice when parquet-go reads one of these files correctly.
+// fixed is the advice if parquet-go reads one of the files in mistaken correctly.
 const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in ` +
 	`testdata/README.md rightly, see there whether its pages can take the place of ours`
 
-// mistaken lists the files from which parquet-go 0.32.0 reads wrong values without an error.
+// mistaken lists files of which parquet-go 0.32.0 reads wrong values without an error.
 var mistaken = map[string]string{
-	// The first value is stated in Arrow's own test of the file.
+	// Arrow's own test of this file states the first value.
 	"lz4_raw_compressed_larger.parquet": `"c7ce6bef-d5b0-4863-b199-8ea8c7fb117b", parquet-go has ""`,
-	// The page's body is 02000000 18 01: a run of twelve values, all true.
+	// The body of the page is 02000000 18 01: a run of twelve values, all true.
 	"complex.parquet": "completed: 1, parquet-go has 0",
 }
 
-// TestParquetGoReadsTheSameEntries compares every entry of every leaf, levels and value, with parquet-go, for all files
-// that it can read.
+// TestParquetGoReadsTheSameEntries compares the levels and value of every entry of every leaf with parquet-go, for all
+// files that parquet-go can read.
 func TestParquetGoReadsTheSameEntries(t *testing.T) {
 	dir := conformance.Dir(t)
 	var same, silent, entries int
@@ -175,13 +175,13 @@ func same(c *column, v pq.Value) error {
 	return nil
 }
 
-// files returns the Parquet files of a collection.
+// files returns the Parquet files in a collection.
 func files(t testing.TB, dir string) []conformance.File {
 	t.Helper()
 	return slices.DeleteFunc(conformance.Files(t, dir), func(f conformance.File) bool { return f.Format != "parquet" })
 }
 
-// loadAll reads all columns of a file. It returns the number of delivered rows and how many of them are bad.
+// loadAll reads all columns of a file. It returns the number of rows, and how many of them are bad.
 func loadAll(b []byte, name string, o Options, each func(*record.Record)) (rows, bad int64, err error) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), name, o)
 	if err != nil {
@@ -218,7 +218,7 @@ func every(f *File) []int {
 	return all
 }
 
-// show formats a value for comparison.
+// show formats a value for comparisons.
 func show(d *record.Datum) string {
 	if d.Kind == record.String {
 		return fmt.Sprintf("%q", d.Bytes)
@@ -229,7 +229,7 @@ func show(d *record.Datum) string {
 func TestOtherWritersFilesGiveStatedValues(t *testing.T) {
 	for name, want := range map[string]struct {
 		rows  int
-		first []string // values of the first records
+		first []string // values of the first record
 		err   string
 	}{
 		"dict-page-offset-zero":       {rows: 39, first: []string{"1552", "1552"}},
@@ -273,8 +273,8 @@ func TestOtherWritersFilesGiveStatedValues(t *testing.T) {
 	}
 }
 
-// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates
-// in Spark's own tests.
+// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime and with the
+// dates in Spark's tests.
 func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645,
 		-208120, -171595, -141427}
@@ -292,13 +292,13 @@ func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 		conformance.True(t, (got == want || want[5:10] == "02-29") && (want[5:10] != "02-29" || got == "1300-03-01"),
 			"day %d is %s, want %s", day, got, want)
 	}
-	// Four hundred Julian years are three days longer.
+	// Four hundred Julian years are three days longer than Gregorian ones.
 	for _, day := range []int64{-5_000_000, -719_470, -300_000} {
 		conformance.Equal(t, gregorian(day-146_100*10_000), gregorian(day)-146_097*10_000, "day %d", day)
 	}
 }
 
-// TestSparksOldCalendarKeepsWrittenDates covers every position of a time in a file, every footer key and every zone.
+// TestSparksOldCalendarKeepsWrittenDates covers every storage type of a time, every footer key and every zone.
 func TestSparksOldCalendarKeepsWrittenDates(t *testing.T) {
 	const noDate, day, hour = -719164, 86400, 3600
 	int96 := func(days, seconds int64) pq.Value {

@@ -26,7 +26,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// write makes a file of rows, given as values in the order of the leaves.
+// write returns a file with rows, whose values are in the order of the leaves.
 func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterOption) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -36,13 +36,13 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 	return b.Bytes()
 }
 
-// opened opens a file in memory.
+// opened opens a file that is in memory.
 func opened(t testing.TB, b []byte, o Options) *File {
 	t.Helper()
 	return conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)).Must(t)
 }
 
-// one writes a required column with one value and reads it back.
+// one writes a value to a required column and reads it back.
 func one(t *testing.T, node pq.Node, v pq.Value) (record.Datum, *table.Reason) {
 	t.Helper()
 	b := write(t, pq.NewSchema("s", pq.Group{"c": node}), []pq.Row{{v.Level(0, 0, 0)}})
@@ -193,7 +193,7 @@ func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 	conformance.True(t, err == nil && rows == 2 && bad == 1 && codes[0] == table.CodeUTF8, "%d, %v: %v", rows, codes, err)
 }
 
-// random makes rows in every encoding of the writer, in several row groups and with small pages.
+// random returns a file with all encodings that the writer has, several row groups and small pages.
 func random(t testing.TB, seed uint64, version int) []byte {
 	type row struct {
 		Plain  int64    `parquet:"plain,plain"`
@@ -266,7 +266,7 @@ func TestRowsDoNotDependOnSplits(t *testing.T) {
 	}
 }
 
-// counting records the bytes read.
+// counting counts the bytes read.
 type counting struct {
 	*bytes.Reader
 	read int64
@@ -309,7 +309,7 @@ func TestLargeFooterIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "--memory", "refusal")
 }
 
-// largePage makes a file with these columns, each one page of 8 MB for 1,000 rows, which zstd makes small.
+// largePage returns a file with these columns, each a page of 8 MB and 1,000 rows, which zstd makes small.
 func largePage(t *testing.T, columns ...string) []byte {
 	group := pq.Group{}
 	for _, name := range columns {
@@ -354,16 +354,16 @@ var everyDamage = flag.Bool("every-damage", false, "damage each byte in five way
 
 var errEnough = errors.New("enough")
 
-// allocated returns the total number of bytes allocated so far. Unlike runtime.ReadMemStats it does not stop the world,
-// which would take most of the time with thousands of damaged files.
+// allocated returns the total number of bytes allocated so far. Unlike runtime.ReadMemStats, it does not stop the
+// world, which would take most of the time of tests with thousands of damaged files.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// hostile reads some rows of an untrusted file. It fails if that takes much time or memory or the decoder panics, even
-// if Parse would hide the panic.
+// hostile reads rows of an untrusted file. It fails if reading takes much time or memory or the decoder panics, even if
+// Parse would recover the panic.
 func hostile(t *testing.T, b []byte, o Options) {
 	t.Helper()
 	before := allocated()
@@ -470,7 +470,7 @@ func TestHostileFooterIsRefusedBeforeAllocating(t *testing.T) {
 	hostile(t, b, Options{})
 }
 
-// lz4Block compresses b into a single bare block.
+// lz4Block compresses b as a single raw block.
 func lz4Block(t *testing.T, b []byte) []byte {
 	t.Helper()
 	out := make([]byte, lz4.CompressBlockBound(len(b)))
@@ -528,7 +528,7 @@ func TestRepeatedMapKeyRejectsRecord(t *testing.T) {
 	rows := []multi{{pairs("a", "b")}, {pairs("a", "b", "a")}, {pairs("x", "x")}, {nil}, {pairs("b", "a")}}
 	must(t, pq.Write(&b, rows))
 	f := opened(t, b.Bytes(), Options{})
-	// The same levels and values are also read as a map, which differs from a list of pairs only in its annotation.
+	// Read the same levels and values as a map, too: it differs from a list of pairs only in its annotation.
 	m := f.roots[0]
 	m.shape, m.item = shapeMap, m.fields[0]
 	if m.item.fields[0].leaf == nil {

@@ -16,21 +16,21 @@ type output struct {
 	tree  *nested
 }
 
-// Parser reads the splits of a File, one at a time. If splits are consecutive, no page is opened twice.
+// Parser reads splits of a File, one at a time. If the splits are consecutive, it opens no page twice.
 type Parser struct {
 	file    *File
 	columns []*column
 	outputs []output
 	rec     record.Record
-	group   int   // the row group that the columns are in, or -1
-	row     int64 // the next row in that group
+	group   int   // the row group that columns are in, or -1
+	row     int64 // index of the next row in that group
 	at      *column
 	calling bool
 
 	source.Memory // memory of pages and dictionaries
 }
 
-// NewParser returns a Parser of the columns with these indexes in Columns. Other fields are Null and not read.
+// NewParser returns a Parser for the columns with these indexes in Columns. Other columns are Null and are not read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := &Parser{file: f, group: -1, Memory: source.Memory{What: "pages"}}
 	p.rec.Fields = make([]record.Datum, len(f.names))
@@ -63,7 +63,7 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 	return own
 }
 
-// Parse calls each for every row of the split and stops at its error. It delivers exactly s.Rows records or fails.
+// Parse calls each for every row of a split and stops at its first error. It delivers exactly s.Rows records or fails.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -71,7 +71,7 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 		}
 	}()
 	defer func() {
-		if p.calling { // the panic is the caller's, in each
+		if p.calling { // each panicked, which is the caller's concern
 			return
 		}
 		switch x := recover().(type) {
@@ -111,7 +111,7 @@ func (p *Parser) where(s Split, err error) error {
 	return fmt.Errorf("read %s: row group %d: %w", p.file.name, s.Group, err)
 }
 
-// seek moves all columns to the split's first row.
+// seek moves all columns to the first row of the split.
 func (p *Parser) seek(s Split) {
 	g := &p.file.footer.groups[s.Group]
 	if p.group != s.Group || p.row > s.First {
@@ -128,7 +128,7 @@ func (p *Parser) seek(s Split) {
 	p.group, p.row = s.Group, s.First
 }
 
-// read reads one record. A bad value does not stop it: all columns must move past the row.
+// read reads one record. After a bad value it continues, because all columns must move past the row.
 func (p *Parser) read() {
 	for i := range p.outputs {
 		o := &p.outputs[i]
@@ -151,7 +151,7 @@ func (p *Parser) read() {
 	}
 }
 
-// Release frees the memory kept between splits. The next split is read from the start of its row group.
+// Release frees the memory kept between splits. The next split will be read from the start of its row group.
 func (p *Parser) Release() {
 	for _, c := range p.columns {
 		c.release()
@@ -160,7 +160,7 @@ func (p *Parser) Release() {
 	p.group = -1
 }
 
-// readAhead returns how many bytes of a column are read at a time: fewer if many columns share little memory.
+// readAhead returns the number of bytes to read of a column at once. It is small if many columns share little memory.
 func (p *Parser) readAhead() int {
 	if p.Limit == 0 {
 		return readAhead

@@ -12,37 +12,37 @@ import (
 
 const maxSchemaDepth = 100
 
-// shape is how a group is written as JSON.
+// shape says how to write a group as JSON.
 type shape uint8
 
 const (
 	shapeStruct shape = iota
-	shapeList         // item is the element: the repeated child itself, or its only field
-	shapeMap          // the repeated child holds key and perhaps value
+	shapeList         // item is the element: the repeated child itself or that child's only field
+	shapeMap          // the repeated child, item, holds the key and perhaps a value
 )
 
-// node is an element of the schema and its position there.
+// node is an element of the schema, with its place in the tree.
 type node struct {
 	element element
 	fields  []*node
 	leaf    *leaf // nil for a group
-	first   *leaf // leftmost leaf at or below, may be nil
-	def     int   // definition level from which the node exists
-	rep     int   // repetition level of the node
+	first   *leaf // leftmost leaf below the node, or its own; may be nil
+	def     int   // definition level at which the node is present
+	rep     int   // repetition level
 	shape   shape
 	item    *node
-	twice   string // a name that two fields share
+	twice   string // a name that two of its fields have in common
 }
 
 type leaf struct {
-	index    int // index in each row group's columns
+	index    int // index in the columns of each row group
 	path     string
 	physical physical
 	length   int
 	maxDef   int
 	maxRep   int
 	ann      annotation
-	kind     record.Kind // kind of its values, except INT96, which becomes Timestamp
+	kind     record.Kind // kind of the values; Timestamp for INT96
 	scale    int32
 	unit     record.Unit
 	local    bool
@@ -51,7 +51,7 @@ type leaf struct {
 	calendar calendar
 }
 
-// integers is the width and range of a column's integers.
+// integers is the width in bits and the range of integers in a column.
 type integers struct {
 	bits        int32
 	least, most int64
@@ -61,7 +61,7 @@ func (l *leaf) numeric() bool {
 	return l.physical <= physDouble && l.physical != physInt96
 }
 
-// tree builds nodes from the footer's list.
+// tree builds nodes from the list of elements in the footer.
 type tree struct {
 	elements []element
 	leaves   []*leaf
@@ -135,7 +135,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	return nil
 }
 
-// reshape recognises lists and maps, also by the rules for older files. A group with only the annotation is a struct.
+// reshape recognises lists and maps, including those of older files. A group with only the annotation is a struct.
 func (n *node) reshape() {
 	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
@@ -174,7 +174,7 @@ func newLeaf(n *node, path []string, index int) (*leaf, error) {
 	return l, nil
 }
 
-// converted maps the ConvertedTypes of older files.
+// converted maps the ConvertedTypes of older files to annotations.
 var converted = map[int32]element{
 	0: {ann: annString}, 4: {ann: annEnum}, 5: {ann: annDecimal}, 6: {ann: annDate},
 	7: {ann: annTime, unit: record.Millis}, 8: {ann: annTime, unit: record.Micros},
@@ -186,7 +186,7 @@ var converted = map[int32]element{
 	19: {ann: annJSON}, 20: {ann: annBSON}, 21: {ann: annInterval},
 }
 
-// interpret sets a leaf's kind. It refuses an annotation that does not fit the type and ignores unknown ones.
+// interpret sets the kind of a leaf. It refuses annotations that do not fit the type, and ignores unknown ones.
 func (l *leaf) interpret(from *element) error {
 	e := *from
 	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {
@@ -228,7 +228,7 @@ func (l *leaf) interpret(from *element) error {
 		fits = e.width == 64 && l.physical == physInt64 ||
 			(e.width == 8 || e.width == 16 || e.width == 32) && l.physical == physInt32
 		l.bound(e.width)
-	default: // includes UNKNOWN, a column of nulls whose type means nothing
+	default: // includes UNKNOWN, for a column of nulls whose type means nothing
 		l.plain()
 	}
 	if !fits {
@@ -237,7 +237,7 @@ func (l *leaf) interpret(from *element) error {
 	return nil
 }
 
-// bound sets the range of integers of that many bits. Unsigned 64-bit integers are compared as signed ones.
+// bound sets the range of integers with this many bits. Unsigned 64-bit integers are compared as signed ones.
 func (l *leaf) bound(bits int32) {
 	l.integers.bits, l.integers.least, l.integers.most = bits, math.MinInt64, math.MaxInt64
 	switch {
@@ -249,10 +249,10 @@ func (l *leaf) bound(bits int32) {
 	}
 }
 
-// maxScale limits the zeros in a decimal's text. No known program writes more than 76 digits.
+// maxScale limits the zeros in the text of a decimal. No known program writes more than 76 digits.
 const maxScale = 4096
 
-// plain sets the kind of a leaf without an annotation.
+// plain sets the kind of a leaf that has no annotation.
 func (l *leaf) plain() {
 	switch l.physical {
 	case physBoolean:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The encodings, by the format's numbers.
+// The encodings, with the format's numbers.
 const (
 	encPlain           = 0
 	encPlainDictionary = 2
@@ -19,7 +19,7 @@ const (
 	encSplit           = 9
 )
 
-// batch is the number of values decoded at a time: they fit the cache, and an inflated count in a header costs little.
+// batch is the number of values decoded together. They fit in the cache, and a false count in a header costs little.
 const batch = 512
 
 var (
@@ -27,30 +27,30 @@ var (
 	errByteArray        = errors.New("length of a value goes beyond its page")
 )
 
-// values decodes the non-null values of one page, batch by batch. Numbers are returned as ints (a FLOAT or DOUBLE as
-// its bits), everything else as bins, which point into the page, its dictionary, or scratch. It has many fields because
-// each encoding needs a few of its own; all memory is reused.
+// values decodes the non-null values of a page, batch by batch. Numbers are in ints (a FLOAT or DOUBLE as its bits),
+// all other values in bins, which point into the page, its dictionary, or scratch. It has many fields because each
+// encoding needs some of its own; all memory is reused.
 type values struct {
 	physical physical
-	length   int // length of FIXED_LEN_BYTE_ARRAY
+	length   int // size of FIXED_LEN_BYTE_ARRAY values
 	ints     [batch]int64
 	bins     [][]byte // nil if the type is numeric
 
 	encoding int32
 	b        []byte
-	body     int    // size of the page's values in bytes
-	bit      uint64 // booleans: position of the next bit
-	stride   int    // BYTE_STREAM_SPLIT: values in the page
-	at       int    // BYTE_STREAM_SPLIT: index of the next value
-	levels   hybrid // dictionary indexes, or booleans
+	body     int    // size of the values in the page, in bytes
+	bit      uint64 // for booleans: position of the next bit
+	stride   int    // for BYTE_STREAM_SPLIT: number of values in the page
+	at       int    // for BYTE_STREAM_SPLIT: index of the next value
+	levels   hybrid // for dictionary indexes and booleans
 	indices  [batch]uint32
 	lengths  delta
 	prefixes delta
 	scratch  []byte
-	last     []byte // DELTA_BYTE_ARRAY: the previous value
+	last     []byte // for DELTA_BYTE_ARRAY: the previous value
 	kept     []byte // memory of last between batches
 
-	writer writer // the program that wrote the file
+	writer writer // program that wrote the file
 
 	dictionary bool // whether there is a dictionary
 	dictInts   []int64
@@ -64,7 +64,7 @@ func (v *values) init(l *leaf) {
 	}
 }
 
-// open begins a page. An empty body is valid as long as no value is taken.
+// open begins a page. An empty body is valid if no value is taken.
 func (v *values) open(encoding int32, b []byte) error {
 	v.encoding, v.b, v.body, v.bit, v.at, v.stride = encoding, b, len(b), 0, 0, 0
 	switch encoding {
@@ -79,7 +79,7 @@ func (v *values) open(encoding int32, b []byte) error {
 			return v.levels.reset(nil, 1)
 		}
 		err := v.levels.reset(b[1:], uint(b[0]))
-		// Some writers omit the runs if the dictionary has only one value.
+		// Some writers omit the runs if the dictionary has a single value.
 		v.levels.sole = len(b) == 1 && b[0] == 0 && v.dictionarySize() == 1
 		return err
 	case encRLE:
@@ -144,7 +144,7 @@ func (v *values) openDeltaBytes() (err error) {
 	return err
 }
 
-// finish checks that nothing follows the page's last value.
+// finish checks that nothing follows the last value of the page.
 func (v *values) finish() error {
 	left := false
 	switch v.encoding {
@@ -183,7 +183,7 @@ func (v *values) finish() error {
 
 func (v *values) dictionarySize() int { return max(len(v.dictInts), len(v.dictBins)) }
 
-// width returns the size of a fixed-size value, or 0.
+// width returns the size of each value in bytes, or 0 if sizes differ.
 func (v *values) width() int {
 	switch v.physical {
 	case physInt32, physFloat:
@@ -198,7 +198,7 @@ func (v *values) width() int {
 	return 0
 }
 
-// batch returns how many values may be taken at once: fewer if each may repeat all of the previous one.
+// batch returns the number of values to take together. It is small if each value may repeat all of the previous one.
 func (v *values) batch() int {
 	if v.encoding == encDeltaByteArray {
 		return min(max(deltaScratch/max(v.body, 1), 1), batch/8)
@@ -209,13 +209,13 @@ func (v *values) batch() int {
 // deltaScratch limits the memory of a batch of values that repeat one another. No value is longer than its page.
 const deltaScratch = 4 << 20
 
-// forget frees the memory of pages and of their values.
+// forget frees the memory of the page and its values.
 func (v *values) forget() {
 	v.b, v.scratch, v.last, v.kept, v.levels, v.lengths, v.prefixes = nil, nil, nil, nil, hybrid{}, delta{}, delta{}
 	clear(v.bins)
 }
 
-// take decodes the next n values; n is at most batch.
+// take decodes the next n values, at most batch.
 func (v *values) take(n int) error {
 	if n == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (v *values) take(n int) error {
 			return err
 		}
 		for i, x := range v.ints[:n] {
-			v.ints[i] = int64(int32(x)) // differences of 32 bit numbers wrap
+			v.ints[i] = int64(int32(x)) // differences of 32-bit numbers wrap around
 		}
 		return nil
 	case encDeltaLength, encDeltaByteArray:
@@ -332,7 +332,7 @@ func (v *values) takeDeltaBytes(n int) error {
 		return err
 	}
 	for i, size := range v.ints[:n] {
-		size = int64(int32(size)) // differences of 32 bit numbers wrap
+		size = int64(int32(size)) // differences of 32-bit numbers wrap around
 		prefix := int64(int32(prefixes[i]))
 		if size < 0 || size > int64(len(v.b)) || prefix < 0 || prefix > int64(len(v.last)) {
 			return errByteArray
@@ -386,7 +386,7 @@ func (v *values) takeSplit(n int) error {
 	return nil
 }
 
-// setDictionary decodes a dictionary page and keeps its values.
+// setDictionary decodes the values of a dictionary page.
 func (v *values) setDictionary(encoding int32, n int, b []byte) error {
 	switch {
 	case encoding != encPlain && encoding != encPlainDictionary:

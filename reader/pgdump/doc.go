@@ -1,3 +1,3 @@
-// Package pgdump reads plain-text dumps of pg_dump and pg_dumpall. Index finds tables with columns, keys and the
-// position of rows; a Parser makes records with a live server's values. Anything unknown is refused, with its offset.
+// Package pgdump reads plain dumps of pg_dump and pg_dumpall. Index finds the tables, with their columns, keys and the
+// positions of their rows; a Parser returns records as from a live server. Unknown syntax is refused, with its offset.
 package pgdump

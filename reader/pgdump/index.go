@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins like a dump.
+// Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
 	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n",
 		"-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
-// syntax is the notation of statements with standard_conforming_strings.
+// syntax is the syntax of statements under standard_conforming_strings.
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
-// Index finds the tables of a dump. It fails for a text that cannot be read, but reports a truncated dump as Truncated.
+// Index finds the tables in a dump. It fails if the text cannot be read. For an incomplete dump it sets Truncated.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{}}
 	for {
@@ -41,11 +41,11 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	sqldump.Indexing                   // Schema is for dumps from before PostgreSQL 10.3
-	domains          map[string]string // types of domains, by name
+	sqldump.Indexing                   // Schema is used for dumps from before PostgreSQL 10.3
+	domains          map[string]string // by name: types of domains
 }
 
-// statement handles a line, and the statement that ends there.
+// statement processes a line, and the statement that ends there, if any.
 func (x *index) statement(line []byte) error {
 	start := x.Offset - int64(len(line))
 	if len(x.Text) == 0 {
@@ -94,7 +94,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// command handles a psql command.
+// command processes a psql command.
 func (x *index) command(line []byte, at int64) error {
 	word, _, _ := strings.Cut(string(line), " ")
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
@@ -104,9 +104,9 @@ func (x *index) command(line []byte, at int64) error {
 	return nil
 }
 
-// take handles a complete statement; rest is the text after it on its last line.
+// take processes a complete statement. rest is the text after the statement on its last line.
 func (x *index) take(statement, rest []byte) error {
-	const enough = 4 << 10 // bytes of a long statement, enough to recognise it
+	const enough = 4 << 10 // number of bytes that suffice to recognise a long statement
 	tokens := sqldump.Tokens(statement[:min(len(statement), enough)], syntax)
 	if len(tokens) > 0 && slices.ContainsFunc([]string{"COPY", "CREATE", "ALTER", "SET"}, tokens[0].Is) {
 		tokens = sqldump.Tokens(statement, syntax)
@@ -130,7 +130,7 @@ func (x *index) take(statement, rest []byte) error {
 	return nil
 }
 
-// set handles SET NAME = VALUE.
+// set processes SET NAME = VALUE, given the tokens after SET.
 func (x *index) set(tokens []sqldump.Token) error {
 	if len(tokens) < 3 {
 		return nil
@@ -148,13 +148,13 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
-// name returns a table's full name as in --source-table; empty if there is none.
+// name returns a table's full name, as for --source-table, or "" if there is none.
 func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	parts, rest := sqldump.Name(tokens)
 	return x.Named(parts), rest
 }
 
-// insert counts the rows of a dump made with --inserts.
+// insert counts rows in a dump made with --inserts. It returns false for other statements.
 func (x *index) insert(tokens []sqldump.Token) bool {
 	after, ok := sqldump.Words(tokens, "INSERT", "INTO")
 	if !ok {
@@ -162,12 +162,12 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 	}
 	name, _ := x.name(after)
 	t := x.Dump.Add(name)
-	t.Rows++ // at least one row
+	t.Rows++ // or more
 	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
 	return true
 }
 
-// copy handles COPY NAME (COLUMNS) FROM stdin; and skips its rows.
+// copy processes COPY NAME (COLUMNS) FROM stdin; and skips the rows.
 func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	name, after := x.name(tokens)
 	var columns []string
@@ -203,7 +203,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	return x.rows(t)
 }
 
-// rows skips the rows of a COPY.
+// rows skips the rows of a COPY statement.
 func (x *index) rows(t *sqldump.Table) error {
 	for {
 		at := x.Offset

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Parser reads the rows of a COPY, split by split, as records of the table's columns.
+// Parser reads the rows of a COPY statement, split by split, as records with the columns of the table.
 type Parser struct {
 	columns []sqldump.Column
 	data    []byte
@@ -23,14 +23,14 @@ type Parser struct {
 
 func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: complete lines.
+// Reset begins a split, which must have complete lines.
 func (p *Parser) Reset(data []byte, _ bool) { p.data, p.pos, p.records = data, 0, 0 }
 
 func (p *Parser) Records() int { return p.records }
 
 func (p *Parser) Lines() int { return p.records }
 
-// Next returns the next record, valid until the next call.
+// Next returns the next record. It is valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
 	if p.pos == len(p.data) {
 		return nil, false
@@ -46,12 +46,12 @@ func (p *Parser) Next() (*record.Record, bool) {
 	p.records++
 	p.scratch = p.scratch[:0]
 	if !p.row(p.data[start:end]) {
-		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // a partial row must not be loaded
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // an incomplete row must not be loaded
 	}
 	return &p.rec, true
 }
 
-// row parses a row's values. If it returns false, bad is set.
+// row parses the values of a row. If it returns false, it has set bad.
 func (p *Parser) row(line []byte) bool {
 	escaped := bytes.IndexByte(line, '\\') >= 0
 	for i, rest, more := 0, line, true; ; i++ {
@@ -94,7 +94,7 @@ func (p *Parser) row(line []byte) bool {
 	}
 }
 
-// escapes maps the bytes that may follow a backslash to their meanings.
+// escapes maps the bytes that can follow a backslash to their meanings.
 var escapes = func() (of [256]byte) {
 	for i, b := range []byte(`bfnrtv\`) {
 		of[b] = "\b\f\n\r\t\v\\"[i]
@@ -102,7 +102,7 @@ var escapes = func() (of [256]byte) {
 	return of
 }()
 
-// unescape returns a field without escapes, or false if an escape is invalid.
+// unescape returns a field with its escapes decoded, or false if one is invalid.
 func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	n := bytes.IndexByte(field, '\\')
 	if n < 0 {
@@ -121,7 +121,7 @@ func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	return p.scratch[from:len(p.scratch):len(p.scratch)], true
 }
 
-// value converts a text to a value of the column's type.
+// value converts text to a value with the column's type.
 func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	if c.Kind == record.Text {
 		d.Kind, d.Quoted = record.Text, len(d.Bytes) == 0 // a null would be \N
@@ -159,7 +159,7 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	return err
 }
 
-// keep returns the bytes that were appended to scratch.
+// keep makes out the new scratch and returns what was appended.
 func (p *Parser) keep(out []byte) []byte {
 	from := len(p.scratch)
 	p.scratch = out

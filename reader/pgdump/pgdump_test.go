@@ -17,13 +17,13 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// shop returns a dump made by pg_dump 15.
+// shop returns a dump that pg_dump 15 made.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	return conformance.Read(t, "testdata", "shop.sql")
 }
 
-// rowsOf returns the rows of a table as text.
+// rowsOf returns a table's rows as text.
 func rowsOf(text []byte, t *sqldump.Table) []string {
 	return sqltest.Read(NewParser(t.Columns), text[t.From:t.To], false, sqltest.Text)
 }
@@ -116,7 +116,7 @@ func TestBadValueRejectsRow(t *testing.T) {
 		"WrongType c", "RaggedRecord "}, "rows")
 }
 
-func TestTimesAndIntervalsEqualLiveServers(t *testing.T) {
+func TestTimesAndIntervalsMatchLiveServer(t *testing.T) {
 	for from, to := range map[string]string{
 		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 00:30:00+05:30": "2024-02-28T19:00:00Z",
 		"2024-12-31 23:00:00-02": "2025-01-01T01:00:00Z", "1800-01-01 00:00:00-00:01:15": "1800-01-01T00:01:15Z",
@@ -175,7 +175,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestDumpsEqualTablesOfRealServer makes dumps with pg_dump and compares every value with the live table.
+// TestDumpsEqualTablesOfRealServer makes dumps with pg_dump and compares every value with the live table's.
 func TestDumpsEqualTablesOfRealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TYPE mood AS ENUM ('sad', 'o''k', 'NULL'); CREATE DOMAIN price AS numeric(10,2) CHECK (VALUE > 0); CREATE DOMAIN deep AS price; CREATE DOMAIN small AS smallint DEFAULT 1;

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Forms of the texts of values.
+// How texts of values are read.
 const (
 	asText = iota
 	asInteger
@@ -33,7 +33,7 @@ var forms = map[string]struct {
 	"interval": {record.String, asInterval},
 }
 
-// create handles the rest of CREATE.
+// create processes a CREATE statement, given the tokens after CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
 		parts, after := sqldump.Name(after)
@@ -41,7 +41,7 @@ func (x *index) create(tokens []sqldump.Token) {
 			parts = []string{x.Schema, parts[0]}
 		}
 		if after, ok := sqldump.Words(after, "AS"); ok {
-			x.domains[strings.Join(parts, ".")], _ = typeName(after) // named as typeName writes it
+			x.domains[strings.Join(parts, ".")], _ = typeName(after) // under the name that typeName returns
 		}
 		return
 	}
@@ -68,7 +68,7 @@ func (x *index) create(tokens []sqldump.Token) {
 // constraints lists words that begin items other than columns.
 var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
 
-// column parses an item of CREATE TABLE.
+// column parses an item in CREATE TABLE. It returns false if that is not a column.
 func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	if len(item) < 2 || slices.ContainsFunc(constraints, item[0].Is) {
 		return c, false
@@ -98,7 +98,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	return c, true
 }
 
-// withoutSize returns a type without its parentheses.
+// withoutSize returns the name of a type without what is in parentheses.
 func withoutSize(name string) string {
 	if open := strings.IndexByte(name, '('); open >= 0 {
 		end := strings.IndexByte(name, ')')
@@ -107,11 +107,11 @@ func withoutSize(name string) string {
 	return name
 }
 
-// afterType lists words that may follow a column's type.
+// afterType lists words that can follow a column's type.
 var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK",
 	"REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
 
-// typeName returns the name of the type that tokens begin with, with one space between its words.
+// typeName returns the name of the type at the start of tokens, with one space between words.
 func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	tight := true
 	for len(tokens) > 0 && !slices.ContainsFunc(afterType, tokens[0].Is) {
@@ -127,7 +127,7 @@ func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	return name, tokens
 }
 
-// alter handles the rest of ALTER TABLE, for the primary key.
+// alter processes an ALTER TABLE statement, given the tokens after ALTER TABLE. It looks for the primary key.
 func (x *index) alter(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "ONLY")
 	name, after := x.name(tokens)

@@ -16,7 +16,7 @@ var (
 	errInterval = errors.New("want an interval, such as 1 year 2 days 03:04:05")
 )
 
-// appendBytes appends the bytes of a text: hexadecimal, or escaped as with bytea_output = escape.
+// appendBytes appends the bytes that a text stands for: in hexadecimal, or escaped as with bytea_output = escape.
 func appendBytes(dst, text []byte) ([]byte, error) {
 	if digits, is := bytes.CutPrefix(text, []byte(`\x`)); is {
 		out, err := hex.AppendDecode(dst, digits)
@@ -47,7 +47,7 @@ func appendBytes(dst, text []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendTime appends a time in RFC 3339 if possible: infinity and years before 1 are unchanged.
+// appendTime appends a time as in RFC 3339. It leaves infinity and years before 1 unchanged.
 func appendTime(dst, text []byte) []byte {
 	space := bytes.IndexByte(text, ' ')
 	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
@@ -56,7 +56,7 @@ func appendTime(dst, text []byte) []byte {
 	return append(append(append(dst, text[:space]...), 'T'), text[space+1:]...)
 }
 
-// appendZoned appends a time with an offset in UTC, as a live server returns it.
+// appendZoned appends a time with an offset as UTC, as a live server returns it.
 func appendZoned(dst, text []byte) ([]byte, error) {
 	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && isTime(utc) {
 		return append(appendTime(dst, utc), 'Z'), nil
@@ -109,7 +109,7 @@ func appendZoned(dst, text []byte) ([]byte, error) {
 	return append(dst, 'Z'), nil
 }
 
-// isTime reports whether a text looks like YYYY-MM-DD HH:MM:SS, perhaps with a longer year and a fraction.
+// isTime reports whether text looks like YYYY-MM-DD HH:MM:SS, perhaps with a longer year or a fraction.
 func isTime(text []byte) bool {
 	const form = "-01-31 23:59:59"
 	at := bytes.IndexByte(text, '-')
@@ -117,7 +117,7 @@ func isTime(text []byte) bool {
 		return false
 	}
 	for i, c := range text {
-		f := byte('0') // last digit of the year, and of a fraction
+		f := byte('0') // highest last digit of the year, and of a fraction
 		if i == at+len(form) {
 			f = '.'
 		} else if i >= at && i < at+len(form) {
@@ -148,7 +148,7 @@ func offset(text string) (seconds int, err error) {
 	return seconds, nil
 }
 
-// appendInterval appends an interval in ISO 8601, as a live server returns it. Dumps use the style postgres.
+// appendInterval appends an interval in ISO 8601, as a live server returns it. Dumps have it in style postgres.
 func appendInterval(dst, text []byte) ([]byte, error) {
 	var months, days int64
 	fields := strings.Fields(string(text))
@@ -200,7 +200,7 @@ func appendInterval(dst, text []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// readClock parses [-]HH:MM:SS[.ffffff]. Seconds are returned as text, empty if 0; each part has the sign.
+// readClock parses [-]HH:MM:SS[.ffffff]. The sign applies to each part. Seconds are text, "" if 0.
 func readClock(clock string) (hours, minutes int64, seconds string, err error) {
 	if clock == "" {
 		return 0, 0, "", nil

@@ -18,21 +18,21 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table or a query on a server.
+// Address is the address of a table, or of a server with a query to run.
 type Address struct {
-	shown  string // address for users, without the password
+	shown  string // for users, without the password
 	config *pgconn.Config
-	schema string // empty to use the search path
+	schema string // "" to use the search path
 	table  string
-	query  string   // query instead of a table
-	key    []string // key columns of the query's rows
-	maxRow int64    // limit of bytes of a row; 0 for no limit
+	query  string   // set instead of table
+	key    []string // key columns of the query's result
+	maxRow int64    // largest size of a row in bytes; 0 for no limit
 }
 
-// LimitRow makes reading a larger row fail before the row takes memory.
+// LimitRow makes reading fail at a larger row, before that row takes memory.
 func (a *Address) LimitRow(bytes int64) { a.maxRow = bytes }
 
-// frontend returns a reader of a server's messages, limited to maxRow.
+// frontend returns a reader of the server's messages, which are limited by maxRow.
 func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	if a.maxRow > 0 {
@@ -41,14 +41,14 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// rowOverhead is the bytes of a row's message besides its values: a length for each of up to 1,600 columns.
+// rowOverhead is the size of a row's message without its values: a length for each of up to 1,600 columns.
 const rowOverhead = 64 << 10
 
-// secrets lists parameters that must not be in an address, because shell history, run folders and jobs keep it.
+// secrets lists parameters that must not be in an address, because shell history, run folders and jobs store it.
 var secrets = []string{"password", "sslpassword"}
 
-// Parse parses an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with libpq's parameters. Other
-// settings come from psql's variables, the password only from PGPASSWORD or a password file.
+// Parse parses an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with the parameters of libpq. Other
+// settings come from psql's environment variables. The password comes only from PGPASSWORD or a password file.
 func Parse(arg string) (*Address, error) {
 	a, name, err := parse(arg)
 	if err != nil {
@@ -63,7 +63,7 @@ func Parse(arg string) (*Address, error) {
 	return a, nil
 }
 
-// ParseQuery parses an address for a query: postgres://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
+// ParseQuery parses the address of a server for a query: postgres://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
 func ParseQuery(arg, query string) (*Address, error) {
 	a, name, err := parse(arg)
 	if err != nil {
@@ -76,11 +76,11 @@ func ParseQuery(arg, query string) (*Address, error) {
 	return a, nil
 }
 
-// parse parses an address and returns its table parameter as name.
+// parse parses an address. It returns its table parameter as name.
 func parse(arg string) (a *Address, name string, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
-		// err contains the address, which may have a password.
+		// err contains the address, which may contain a password.
 		return nil, "", errors.New("cannot parse the address of the server; want postgres://USER@HOST/DATABASE?table=TABLE")
 	}
 	q, err := sqltable.Parameters(u.RawQuery)
@@ -113,7 +113,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	return a, name, nil
 }
 
-// unparsed returns the driver's error without the address, which it repeats.
+// unparsed returns the text of the driver's error without the address, which it repeats.
 func unparsed(err error) string {
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, "`: "); ok && errors.As(err, new(*pgconn.ParseConfigError)) {
@@ -122,7 +122,7 @@ func unparsed(err error) string {
 	return text + "; want the parameters of libpq, such as sslmode=verify-full and sslrootcert=FILE"
 }
 
-// The time for a server to answer a new session, and between checks that a silent server is still there.
+// Limits of the time to open a session, and between checks that a silent server still responds.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database describes what the tables of one snapshot share.
+// Database returns the address of the database, which all tables of a snapshot must share, or "" for a query.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -24,7 +24,7 @@ func (a *Address) Database() string {
 		net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
 }
 
-// SnapshotOf exports a snapshot of several tables, locked first so that none is truncated or altered in between.
+// SnapshotOf exports a snapshot of several tables, locked first so that none is truncated or altered meanwhile.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
 	before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	conn, err := connect(ctx, a)
@@ -48,7 +48,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 	return h, p, nil
 }
 
-// lockAll begins a transaction and locks those of the tables that can be read.
+// lockAll begins a transaction that locks the readable tables.
 func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error {
 	var values, names []string
 	for i, one := range tables {
@@ -82,7 +82,7 @@ func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error 
 	return begin(ctx, h.conn, beginSnapshot, then)
 }
 
-// Describe describes the table in a session of the snapshot.
+// Describe describes a's table as a session of the snapshot sees it.
 func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
 	s := by.(*session)
 	s.prepared = ""
@@ -99,12 +99,12 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t.Table, s.enter(ctx, t)
 }
 
-// mostEntered limits the tables that a session locks, because a server allows for only max_locks_per_transaction (64).
+// mostEntered is the number of tables that a session locks: max_locks_per_transaction, 64 by default, limits locks.
 const mostEntered = 16
 
 var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))
 
-// enter locks a table before the session first reads it, while the snapshot's own session still has it locked.
+// enter locks a table before the session first reads it, while the keeper of the snapshot still has it locked.
 func (s *session) enter(ctx context.Context, t *described) error {
 	if s.joins == nil || s.conn == s.joins.conn || slices.Contains(s.entered, t.from()) {
 		return nil
@@ -129,7 +129,7 @@ func (s *session) enter(ctx context.Context, t *described) error {
 	return nil
 }
 
-// Twice returns a key that several of the tables have.
+// Twice returns a key that occurs in more than one of the tables, or nil.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	s := by.(*session)
 	s.prepared = ""

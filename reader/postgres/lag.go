@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// watch is a session that queries the lag.
+// watch is a session that queries the lag of replication.
 type watch struct {
 	conn *pgconn.PgConn
-	seen bool // the server has had standbys
+	seen bool // whether the server has had standbys
 }
 
-// Watch opens a session to query how far the server or its standbys lag.
+// Watch opens a session for querying how far the server, or its standbys, lag.
 func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -28,15 +28,15 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 
 func (w *watch) Close() { hangUp(w.conn) }
 
-// ofStandby is a standby's lag in seconds, 0 if all is replayed: the last transaction of a quiet server may be old.
+// ofStandby returns a standby's lag in seconds. It is 0 if everything is replayed, even if that was long ago.
 const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN '0'
 	ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::text, '') END`
 
-// ofStandbys returns the number of a server's standbys, the number hidden from the user, and the largest lag.
+// ofStandbys returns the number of standbys, the number of those hidden from the user, and the largest lag in seconds.
 const ofStandbys = `SELECT count(*)::text, count(*) FILTER (WHERE state IS NULL)::text, coalesce(extract(epoch FROM max(replay_lag)), 0)::text FROM pg_stat_replication
 	WHERE state IS NULL OR state IN ('streaming', 'catchup')`
 
-// Lag returns the server's lag if it is a standby, otherwise its standbys'.
+// Lag returns the lag of the server if it is a standby, otherwise the largest lag of its standbys.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	err = within(ctx, w.conn, func() (err error) { lag, known, err = w.lag(ctx); return err })
 	return lag, known, err
@@ -65,13 +65,13 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 			&sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, " +
 				"or leave the flag out"}
 	case all == "0":
-		return 0, false, nil // a standby was disconnected
+		return 0, false, nil // a standby has been disconnected
 	}
 	w.seen = true
 	return seconds(rows[0][2])
 }
 
-// seconds parses a lag; empty text means unknown.
+// seconds parses a lag. "" means that it is unknown.
 func seconds(text string) (lag time.Duration, known bool, err error) {
 	if text == "" {
 		return 0, false, nil

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns a database's tables that match the address's table parameter, a pattern such as public.o*, or all except
-// the server's own. A pattern without a schema uses the search path. Partitions and temporary tables are omitted.
+// List returns the tables that match the address's table parameter, a pattern such as public.o*, or all tables but the
+// server's own. A pattern without a schema uses the search path. Partitions and temporary tables are omitted.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, pattern, err := parse(arg)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestSettingsEndWithTransaction(t *testing.T) {
 	}
 }
 
-// TestPoolerSessionsStayUnchanged: a session that a pooler lends for a transaction is later lent to others.
+// TestPoolerSessionsStayUnchanged checks that reading leaves sessions unchanged: a pooler lends them to others, too.
 func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
@@ -53,7 +53,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	}
 	others("a list")
 	var notes []string
-	for _, sessions := range []int{0, 1} { // the default, more than the pool has, and one
+	for _, sessions := range []int{0, 1} { // the default, which is more than the pool has, and one
 		a := addressOf(t, address("numbers"))
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
@@ -62,7 +62,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 20000, "rows")
 		others("a load")
 	}
-	// A killed load disconnects during its transaction.
+	// A killed load disconnects in the middle of its transaction.
 	a := addressOf(t, address("numbers"))
 	h, _, err := a.Snapshot(ctx, 1, nil)
 	must(t, err)
@@ -94,8 +94,8 @@ func TestLastFreeSessionReads(t *testing.T) {
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "sessions=1"), "%v", err)
 }
 
-// pooler starts a PgBouncer in front of the server that lends up to this many sessions, each for one transaction. It
-// returns a function for the address of a table through it.
+// pooler starts a PgBouncer in front of the server. It lends up to this many sessions, for one transaction each.
+// address returns the address of a table through it.
 func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table string) string) {
 	bouncer, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -196,7 +196,7 @@ func TestReplicationOnRealServer(t *testing.T) {
 	sqltest.NoLag(t, addressOf(t, strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
 	for where, of := range map[string]*pgtest.Server{"at a standby": standby, "at a server with a standby": s} {
 		t.Run("reading pauses while replication lags, "+where, func(t *testing.T) {
-			// The lag of a standby that has stopped replaying grows with each transaction.
+			// The lag of a standby that does not replay grows with each transaction.
 			lag := func() {
 				standby.Exec("SELECT pg_wal_replay_pause()")
 				sqltest.Until(t, "it lags", func() bool {

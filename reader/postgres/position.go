@@ -13,24 +13,24 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// A transaction is written to the log before snapshots see it: it must first be flushed, or reach a synchronous
-// standby. So an LSN is safe only if no transaction that was open when it was read was being committed.
+// A transaction is in the log before snapshots show it: it must first be flushed, or reach a synchronous standby. So an
+// LSN can be used only if no transaction was being committed when it was read.
 
 const (
-	// ofLSN is the log's position; on a standby the replayed position, which advances only after replaying.
+	// ofLSN returns the log position; on a standby, the position replayed.
 	ofLSN = `SELECT pg_is_in_recovery()::text, CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text, pg_has_role('pg_read_all_stats', 'USAGE')::text`
 
 	ofDatabase = `(SELECT oid FROM pg_database WHERE datname = current_database())`
 
-	// mayCommit selects the transactions that have written and may be committing, with the name of a prepared one. Each
-	// holds the lock of its number until snapshots see it. One that waits for its client or for a lock is not committing.
+	// mayCommit selects transactions that have written and may be committing, with the name of a prepared one. Each holds
+	// the lock of its number until snapshots show it. One that waits for its client or a lock is not committing.
 	mayCommit = `SELECT l.transactionid::text, coalesce(p.gid, '') FROM pg_locks l LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 		WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND coalesce(p.database, current_database()) = current_database()
 			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND (a.datid <> ` + ofDatabase +
 		` OR a.state LIKE 'idle in transaction%' OR a.wait_event_type IN ('Client', 'Lock')))`
 
-	// ofOpen returns when the oldest open transaction began, and the numbers of sessions that hide this and of prepared
-	// transactions, which only state when they were prepared. The second allows for one that is just beginning.
+	// ofOpen returns when the oldest open transaction began, or a second ago to allow for one that is just beginning. It
+	// also returns the numbers of sessions that hide this and of prepared transactions, whose beginning is unknown.
 	ofOpen = `SELECT to_char(least(statement_timestamp() - interval '1 second', min(a.xact_start)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
 			(count(*) FILTER (WHERE NOT pg_has_role(a.usesysid, 'USAGE') AND NOT pg_has_role('pg_read_all_stats', 'USAGE')))::text,
 			(count(*) FILTER (WHERE a.state = 'disabled'))::text, (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())::text
@@ -38,7 +38,7 @@ const (
 		` AND a.backend_type IS DISTINCT FROM 'autovacuum worker' AND a.pid <> pg_backend_pid()`
 )
 
-// Open transactions are re-examined, for at most commitWait, until none of them may have been committing.
+// Open transactions are examined again, for at most commitWait, until none can have been committing.
 const (
 	commitWait  = time.Second
 	commitAgain = 20 * time.Millisecond
@@ -50,7 +50,7 @@ const (
 		"end it, and load again"
 )
 
-// Position returns the log position, and since when transactions have been open.
+// Position returns the log position and the time since which transactions have been open.
 func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltable.Table, _ int) (p source.Position,
 	err error) {
 	conn := look.(*session).conn
@@ -89,7 +89,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltab
 	return p, nil
 }
 
-// noneCommitting returns "" once no transaction can have been committing at the call, or why that is unknown.
+// noneCommitting returns "" once no transaction can have been committing when it was called, or why that is unknown.
 func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknown string, err error) {
 	first := map[string]bool{}
 	for end := time.Now().Add(commitWait); ; {
@@ -100,7 +100,7 @@ func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknow
 		left, why := map[string]bool{}, ""
 		for _, r := range rows {
 			if len(first) > 0 && !first[r[0]] {
-				continue // this transaction began later
+				continue // began later
 			}
 			left[r[0]] = true
 			switch {
@@ -122,7 +122,7 @@ func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknow
 	}
 }
 
-// asked runs a query in its own transaction. Refusal is not an error: other kinds of servers speak the protocol too.
+// asked runs a query in its own transaction. A refusal is not an error, because other kinds of servers also refuse it.
 func asked(ctx context.Context, conn *pgconn.PgConn, sql string) (rows [][]string, unknown string, err error) {
 	err = within(ctx, conn, func() (err error) { rows, err = query(ctx, conn, sql); return err })
 	if pg := new(pgconn.PgError); errors.As(err, &pg) && !lost(err) {

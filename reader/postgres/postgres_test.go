@@ -92,7 +92,7 @@ func addressOf(t *testing.T, address string) *Address {
 	return conformance.Try(Parse(address)).Must(t)
 }
 
-// parseQuery returns the address of a query on a server, with a key.
+// parseQuery returns the address of a query with a key on a server.
 func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	t.Helper()
 	return conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
@@ -241,7 +241,7 @@ func TestTablesOnRealServer(t *testing.T) {
 	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
 		parts := database(t, "bytes", "SQL_ASCII",
 			`CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`)
-		parts[0].SetSplitBytes(1) // one row per page; the next page begins at its key
+		parts[0].SetSplitBytes(1) // one row per page, so that the next page begins at its key
 		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) ||
 			!strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
 			t.Error(got)
@@ -257,7 +257,7 @@ func TestTablesOnRealServer(t *testing.T) {
 	})
 	t.Run("a promoted standby counts as another server", func(t *testing.T) {
 		other := s.Standby()
-		s.Exec("UPDATE big SET v = 3") // control data have the old timeline until a checkpoint
+		s.Exec("UPDATE big SET v = 3") // until a checkpoint, control data has the old timeline
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
 		sqltest.Until(t, "the standby follows",
 			func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
@@ -411,8 +411,8 @@ func TestTablesAreListed(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(List(t.Context(), s.Address(""))), "", "no server")
 }
 
-// secure makes the server use TLS with a certificate and its key, and check client certificates with a CA. rules come
-// first in pg_hba.conf.
+// secure makes the server use TLS with a certificate and its key, and verify clients' certificates with a CA. rules are
+// put at the start of pg_hba.conf.
 func secure(s *pgtest.Server, ca, cert, key, rules string) {
 	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
 		s.Own(from, filepath.Join(s.Data(), name))
@@ -496,7 +496,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 		t.Helper()
 		must(t, conformance.ErrorOf(conn.Exec(t.Context(), sql).ReadAll()))
 	}
-	// notLater reports whether a position is at or before a place in the log.
+	// notLater reports whether a position is not after a place in the log.
 	notLater := func(p source.Position, lsn string) bool {
 		t.Helper()
 		return s.Exec("SELECT '" + p.ResumeFrom.LSN + "'::pg_lsn <= '" + lsn + "'::pg_lsn")[0][0] == "t"

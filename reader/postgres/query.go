@@ -11,15 +11,15 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// sortedTypes maps the allowed types of a query's key to suffixes that sort them with equal texts for equal keys.
+// sortedTypes maps the types that a query's key can have to suffixes for sorting; equal keys then have equal texts.
 var sortedTypes = map[string]string{
 	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "",
 	"text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
 }
 
-// describeQuery asks the server for the query's columns. The address names the key.
+// describeQuery asks the server for the columns of the query's result. The key comes from the address.
 func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
-	// The line feed is for a query that ends in a comment.
+	// The line feed ends a comment at the end of the query.
 	t := &described{Table: &sqltable.Table{Name: "the query"}, query: "(" + a.query + "\n) AS query"}
 	prepared, err := conn.Prepare(ctx, "", "SELECT * FROM "+t.from(), nil)
 	if err != nil {
@@ -69,8 +69,8 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	return t, nil
 }
 
-// hold begins a transaction in which the query's tables are locked against changes of their schema. They can be locked
-// only after its snapshot is taken, and a table that is truncated or recreated in between would be empty.
+// hold begins a transaction in which the tables of the query are locked against changes of their schemas. They can be
+// locked only after the snapshot is taken. A table that was truncated or recreated in between would be empty.
 func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
 	if err := begin(ctx, conn, beginSnapshot, "SELECT 1"); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 	if _, err := query(ctx, conn, "EXPLAIN SELECT * FROM "+t.from()); err != nil {
 		return err
 	}
-	// The catalogue shows the snapshot's state, the function the current one.
+	// The catalogue shows the state of the snapshot, the function shows the current state.
 	moved, err := query(ctx, conn,
 		`SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

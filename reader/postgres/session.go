@@ -18,20 +18,20 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make the text of values exact and keep a read from being ended between two pages. A row security policy that
-// would hide rows makes it fail. They apply to one transaction, and no statement is prepared under a name: a pooler
-// lends the session to others, who must find it unchanged.
+// settings make texts of values exact and keep the server from ending a read between two pages. Under a row security
+// policy that would hide rows, reading fails. The settings apply to one transaction and no prepared statement has a
+// name, because a pooler also lends the session to others, who must find it unchanged.
 const settings = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 3;
 	SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s';
 	SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL application_name = 'tsimport'`
 
-// How transactions begin: each statement sees what is committed when it begins, or all see one snapshot.
+// How transactions begin: each statement sees the rows committed so far, or all statements see the same snapshot.
 const (
 	beginLoose    = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// connect opens a session that is used only in transactions.
+// connect opens a session, which is used only in transactions.
 func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, a.config)
 	if err != nil {
@@ -40,16 +40,16 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// begin begins a transaction with the settings and then runs the given statements.
+// begin begins a transaction, applies the settings and runs the statements in then.
 func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
-		encoding = "SQL_ASCII" // raw bytes: a row with other texts than UTF-8 is rejected, and reading continues
+		encoding = "SQL_ASCII" // raw bytes: rows with texts that are not UTF-8 are rejected, and reading continues
 	}
 	return conn.Exec(ctx, how+"; "+settings+"; SET LOCAL client_encoding = '"+encoding+"'; "+then).Close()
 }
 
-// within calls a function in its own transaction. After an error the session must be closed.
+// within calls do in a transaction of its own. After an error the session must be closed.
 func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 	if err := begin(ctx, conn, beginLoose, ""); err != nil {
 		return err
@@ -76,7 +76,7 @@ func refused(err error) error {
 	attempts := strings.Split(strings.TrimSpace(cmp.Or(text, err.Error())), "\n\t")
 	if !slices.ContainsFunc(attempts,
 		func(a string) bool { return !strings.Contains(a, "server refused TLS connection") }) {
-		// the driver gives no other sign of this
+		// The driver gives no other sign of this.
 		return tlsWords.NoTLS(err)
 	}
 	if said := tlsWords.Explain(err); said != err {
@@ -94,20 +94,20 @@ func full(err error) bool {
 
 func (a *Address) Full(err error) bool { return full(err) }
 
-// closing limits the time for telling a server that a session has ended.
+// closing is the time allowed for telling the server that a session ends.
 const closing = time.Second
 
 func hangUp(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
-	_ = conn.Close(ctx) // the server drops a silent session
+	_ = conn.Close(ctx) // the server drops a session that is silent
 }
 
 func (a *Address) Shown() string { return a.shown }
 
 func (a *Address) Name() string { return a.table }
 
-// Look opens a session outside any snapshot.
+// Look opens a session outside of any snapshot.
 func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return &session{conn: conn, loose: true}, t.Table, nil
 }
 
-// passing marks errors of a server that is too busy, and of a lost connection, as temporary.
+// passing marks the errors of an overloaded server, and of a lost connection, as temporary.
 func passing(err error) error {
 	switch {
 	case errors.As(err, new(*pgconn.PgError)) && lost(err):
@@ -132,7 +132,7 @@ func passing(err error) error {
 	return err
 }
 
-// samplePages is the number of the server's pages that are sampled for the bounds of ranges.
+// samplePages is the number of the table's pages to sample for the bounds of ranges.
 const samplePages = 512
 
 // Bounds returns keys from a sample of the table.
@@ -158,28 +158,28 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// Lost reports whether an error concerns the session, or a snapshot that has ended.
+// Lost reports whether an error is about the session, or about a snapshot that has ended.
 func (a *Address) Lost(err error) bool {
 	pg := new(pgconn.PgError)
 	return lost(err) || errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
 }
 
-// snapshot is an exported snapshot and the session that keeps it alive.
+// snapshot is an exported snapshot, with the session that keeps it alive, its keeper.
 type snapshot struct {
 	of   *Address
 	t    *described
 	conn *pgconn.PgConn
 	name string
-	next uint64 // number of the first transaction it does not see
+	next uint64 // number of the first transaction that it does not see
 
-	// joint has the names of the tables of a joint snapshot, with ONLY where needed; nil for a single table.
+	// joint holds the tables of a snapshot of several tables, as in FROM; it is nil for a single table.
 	joint map[string]bool
-	mu    sync.Mutex // guards queries of the session that keeps it alive
+	mu    sync.Mutex // guards queries of the keeper
 
-	alone *session // the session that keeps the snapshot, if it reads alone
+	alone *session // the keeper, if it reads alone
 }
 
-// Snapshot exports a snapshot, checking that the table is unchanged and its rows are not older than those read before.
+// Snapshot exports a snapshot. It checks that the table is the same and rows are not older than those read before.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	conn, err := connect(ctx, a)
@@ -203,14 +203,14 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Sn
 	return h, h.t.Table, nil
 }
 
-// Alone makes the session that keeps the snapshot read it; then no other session can join.
+// Alone makes the keeper read the snapshot. No other session can then join.
 func (h *snapshot) Alone() sqltable.Session {
 	h.alone = h.reader(h.conn)
 	return h.alone
 }
 
 func (h *snapshot) begin(ctx context.Context) (err error) {
-	// The table's name must be known before the table can be locked.
+	// The table must be known by name before it can be locked.
 	if err := within(ctx, h.conn, func() (err error) { h.t, err = describe(ctx, h.conn, h.of); return err }); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (h *snapshot) begin(ctx context.Context) (err error) {
 	return h.t.lock(ctx, h.conn, "")
 }
 
-// export exports the snapshot of the session's transaction, so that others can join it.
+// export exports the snapshot of the keeper's transaction, so that other sessions can join it.
 func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
 	if err != nil {
@@ -238,7 +238,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	return nil
 }
 
-// beginIn returns SQL that begins a transaction in the named snapshot, or in its own if the name is empty.
+// beginIn returns SQL that begins a transaction in the snapshot with a name, or in a new one if the name is "".
 func beginIn(snapshot string) string {
 	if snapshot == "" {
 		return beginSnapshot
@@ -246,9 +246,9 @@ func beginIn(snapshot string) string {
 	return beginSnapshot + "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
 }
 
-// lock begins a transaction that reads the table, in the named snapshot or one of its own.
+// lock begins a transaction that reads the table, in the snapshot with a name or in a new one.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
-	// A snapshot does not prevent ALTER, so the table is locked. A query's tables are locked by the snapshot's keeper.
+	// A snapshot does not prevent ALTER, so the table is locked. The tables of a query are locked by the keeper.
 	then := "SELECT 1"
 	if t.query == "" {
 		then = lockTables(t.from())
@@ -262,7 +262,7 @@ func lockTables(names ...string) string {
 
 func (h *snapshot) Name() string { return h.name }
 
-// Sessions returns the session that keeps the snapshot if it reads alone. Otherwise it returns nil and sessions join.
+// Sessions returns the keeper if it reads alone. Otherwise it returns nil, and sessions must join.
 func (h *snapshot) Sessions() []sqltable.Session {
 	if h.alone == nil {
 		return nil
@@ -288,7 +288,7 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	return h.reader(conn), nil
 }
 
-// reader returns a session that reads the snapshot through a connection.
+// reader returns a session that reads the snapshot over conn.
 func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	s := &session{conn: conn}
 	if h.joint != nil {
@@ -302,7 +302,7 @@ func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	return s
 }
 
-// Alive checks the session that keeps the snapshot.
+// Alive reports whether the keeper still responds.
 func (h *snapshot) Alive(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,16 +310,16 @@ func (h *snapshot) Alive(ctx context.Context) bool {
 	return err == nil
 }
 
-// Close ends the session that keeps the snapshot.
+// Close ends the keeper.
 func (h *snapshot) Close() { hangUp(h.conn) }
 
 type session struct {
 	conn     *pgconn.PgConn
-	joins    *snapshot        // a joint snapshot; nil if it is not joint
-	entered  []string         // tables that the session has locked
-	loose    bool             // each page is read in its own transaction
+	joins    *snapshot        // snapshot of several tables; otherwise nil
+	entered  []string         // tables that this session has locked
+	loose    bool             // whether each page is read in its own transaction
 	prepared string           // SQL of the prepared statement
-	stream   *sqltable.Stream // for queries; nil sends a statement for each page
+	stream   *sqltable.Stream // for queries; nil means a statement for each page
 }
 
 func (s *session) Close() { hangUp(s.conn) }
@@ -335,7 +335,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, of, q)
 }
 
-// ask requests all rows from the lower bound on, as one stream.
+// ask requests all rows from the lower bound on as a single stream.
 func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqltable.Rows, error) {
 	sql := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
@@ -358,7 +358,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 		s.prepared, after = "", func() error { return s.conn.Exec(ctx, "COMMIT").Close() }
 	}
 	if s.prepared != sql {
-		if _, err := s.conn.Prepare(ctx, "", sql, append(oids, 20)); err != nil { // type of the limit: int8
+		if _, err := s.conn.Prepare(ctx, "", sql, append(oids, 20)); err != nil { // the limit is an int8
 			return nil, err
 		}
 		s.prepared = sql
@@ -368,7 +368,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 
 type rows struct {
 	*pgconn.ResultReader
-	after func() error // ends the transaction; nil if it goes on
+	after func() error // ends the transaction; nil if it continues
 }
 
 func (r rows) Next() bool { return r.NextRow() }
@@ -388,7 +388,7 @@ func (r rows) Close() error {
 	return err
 }
 
-// pageSQL returns a page's statement. Rows are compared and sorted like the primary key's index.
+// pageSQL returns the statement for a page. Rows are compared and sorted as in the index of the primary key.
 func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	var columns []string
 	for _, c := range t.Columns {
@@ -432,7 +432,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1)
 }
 
-// names returns the key's columns in SQL.
+// names returns the columns of the key as SQL.
 func (t *described) names() []string {
 	names := make([]string, len(t.Key))
 	for i, k := range t.Key {

@@ -14,20 +14,20 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column describes a column of the server's table.
+// column describes a column on the server.
 type column struct {
-	of   string // its type as written in SQL
-	base string // name of its type, with domains resolved
+	of   string // type as in SQL
+	base string // name of the type, with domains resolved
 	oid  uint32 // oid of base
-	sort string // suffix for sorting a query's key; may be empty
+	sort string // for a query's key: suffix for sorting; may be ""
 }
 
 type described struct {
 	*sqltable.Table
-	pages int64   // number of the table's pages
+	pages int64   // number of pages in the table
 	forms []int16 // by column: 0 for text, 1 for binary
 	only  string  // "ONLY " if needed to exclude tables that inherit from it
-	query string  // a query in parentheses; empty for a table
+	query string  // a query in parentheses; "" for a table
 }
 
 // kinds lists the types whose values are not kept as the server's text.
@@ -36,16 +36,16 @@ var kinds = map[string]record.Kind{
 	"float4": record.Double, "float8": record.Double, "bool": record.Boolean, "bytea": record.Binary,
 }
 
-// blockBytes is the size of a server's page; few servers are built with another size.
+// blockBytes is the size of a page on nearly all servers.
 const blockBytes = 8 << 10
 
-// keyTypes lists the allowed types of a key. Each of their values has only one text.
+// keyTypes lists the types that a key can have. Each of their values has only one text.
 var keyTypes = map[string]bool{
 	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true,
 	"uuid": true, "bytea": true, "numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
 }
 
-// settle sets how a column's values are read.
+// settle sets how the values of a column are read.
 func (of column) settle(c *sqltable.Column) {
 	if kind, ok := kinds[of.base]; ok {
 		c.Kind = kind
@@ -53,7 +53,7 @@ func (of column) settle(c *sqltable.Column) {
 	c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
 }
 
-// choose sets how values are sent, once the key is known.
+// choose sets how values are transferred, once the key is known.
 func (t *described) choose() {
 	t.forms = make([]int16, len(t.Columns))
 	for i := range t.Columns {
@@ -64,7 +64,7 @@ func (t *described) choose() {
 	}
 }
 
-// named returns the table in SQL; without a schema, the search path applies.
+// named returns the table as SQL. Without a schema, the search path applies.
 func (a *Address) named() string {
 	if a.schema == "" {
 		return quote(a.table)
@@ -72,7 +72,7 @@ func (a *Address) named() string {
 	return quote(a.schema) + "." + quote(a.table)
 }
 
-// describe asks for a table's columns and key. It refuses whatever cannot be read exactly.
+// describe asks the server for a table's columns and key. It refuses a table that cannot be read exactly.
 func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
 	if a.query != "" {
 		return describeQuery(ctx, conn, a)
@@ -129,7 +129,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oid string, s *strings.Builder) error {
 	version := "pg_database_collation_actual_version(d.oid)"
 	if major, _ := strconv.Atoi(strings.SplitN(conn.ParameterStatus("server_version"), ".", 2)[0]); major < 15 {
-		version = "NULL" // the version is not readable
+		version = "NULL" // the version cannot be read
 	}
 	rows, err := query(ctx, conn, `WITH RECURSIVE base AS (
 			SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation, a.atttypid AS b, y.typtype, y.typbasetype, y.typname
@@ -201,8 +201,8 @@ func (t *described) checkKey() (err error) {
 	return nil
 }
 
-// system identifies the server. After a promotion, a standby's control file has the old timeline until the first
-// checkpoint, which may take minutes; the name of its current log file has the new timeline.
+// system returns text that identifies the server. After a promotion, the control file has the old timeline until the
+// first checkpoint, which may be minutes later, but the name of the current log file has the new one.
 func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()),
 		CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END::text`)
@@ -212,7 +212,7 @@ func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	return fmt.Sprintf("system %s, timeline %s", rows[0][0], rows[0][1]), nil
 }
 
-// query returns the rows of a small result as text, with nulls as empty text.
+// query returns the rows of a small result as text. Nulls are "".
 func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (all [][]string, err error) {
 	values := make([][]byte, len(args))
 	for i, a := range args {
@@ -232,7 +232,7 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string)
 	return all, nil
 }
 
-// lost reports whether an error concerns the session, not the query, so that another session may succeed.
+// lost reports whether an error is about the session and not the query, so that another session may succeed.
 func lost(err error) bool {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {
@@ -242,6 +242,6 @@ func lost(err error) bool {
 	case "08", "53", "57", "40": // connection, resources, operator intervention, standby conflicts
 		return true
 	}
-	// timeouts of idle or long transactions, an aborted transaction, a lock not granted
+	// Timeouts of idle or long transactions, an aborted transaction, a lock not granted.
 	return pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25P02" || pg.Code == "55P03"
 }

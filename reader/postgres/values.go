@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// readers parse the text of key types for which the kind alone is not enough.
+// readers parse the text of key types whose kind is not enough.
 var readers = map[string]func(d *record.Datum, text []byte, scratch *[]byte) error{
 	"bytea": readBytes, "timestamp": readTime, "timestamptz": readTime,
 }
@@ -31,7 +31,7 @@ func readBytes(d *record.Datum, text []byte, scratch *[]byte) (err error) {
 	return err
 }
 
-// readTime formats a time as RFC 3339 if possible: infinity and years before 1 are left unchanged.
+// readTime formats a time as RFC 3339. It leaves infinity and years before 1 unchanged.
 func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	d.Bytes = text
 	space := bytes.IndexByte(text, ' ')
@@ -47,13 +47,13 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// binaries decode values in the server's binary form, which is cheaper. Keys are read as text, because bounds are text.
+// binaries decode the server's binary format, which is cheaper than text. Keys are read as text: bounds are text.
 var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) error{
 	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble,
 	"float8": binaryDouble, "bool": binaryBool, "bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
-// sizeError is the error for a value of the wrong size for its type.
+// sizeError returns the error for a value whose size is not that of its type.
 func sizeError(value []byte) error {
 	return fmt.Errorf("a value has %d bytes, which is not a size of its type", len(value))
 }
@@ -113,7 +113,7 @@ func binaryUTC(d *record.Datum, value []byte, scratch *[]byte) error {
 	return appendTime(d, value, scratch, "Z", "+00")
 }
 
-// appendTime formats a time, in microseconds since 2000, as readTime formats the server's text. zone and serverZone are
+// appendTime formats a time in microseconds since 2000 as readTime formats the server's text. zone and serverZone are
 // the suffixes in RFC 3339 and in the server's text.
 func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone string) error {
 	if len(value) != 8 {
@@ -163,9 +163,9 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 
 func appendTwo(dst []byte, n int64) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// civil returns the date of a day, counted from 2000-01-01, in the proleptic Gregorian calendar that the server uses.
+// civil returns the date of a day counted from 2000-01-01, in the server's calendar, which is the proleptic Gregorian.
 func civil(days int64) (year, month, date int64) {
-	days += 730_425 // since 0000-03-01, so that a leap day ends its year
+	days += 730_425 // days since 0000-03-01, so that a leap day is the last day of a year
 	era := days / 146_097
 	if days < 0 {
 		era = (days - 146_096) / 146_097
@@ -187,7 +187,7 @@ var (
 	numerics = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 )
 
-// MayHold reports whether a key column can hold a value with that text, as the server writes it.
+// MayHold reports whether a value of the key column c can have this text, as the server writes it.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	bits := map[string]int{"int2": 16, "int4": 32, "int8": 64, "oid": 33}
 	switch base := c.Of.(column).base; base {

@@ -1,2 +1,2 @@
-// Package record defines the records of all formats' readers. A Datum is exactly what a file has for a value.
+// Package record defines the records that readers of all formats return. A Datum is a value exactly as in the file.
 package record

@@ -10,29 +10,29 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Kind is the type that a value has in its file.
+// Kind is the type of a value in its file.
 type Kind uint8
 
-// The kinds, each with the fields of Datum that it uses.
+// The kinds, with the fields of Datum that each uses.
 const (
-	Null      Kind = iota // null; also an absent value, if the source does not distinguish them
-	Text                  // untyped text, as a CSV field: Bytes, Quoted
-	Number                // a JSON number: its literal in Bytes
+	Null      Kind = iota // null; also an absent value, if the source does not distinguish the two
+	Text                  // untyped text, such as a CSV field: Bytes, Quoted
+	Number                // a JSON number: Bytes has its literal
 	Integer               // Int
 	Unsigned              // uint64(Int)
 	Double                // Double
 	Boolean               // Int, 0 or 1
 	String                // a string, enum or UUID in a typed file: Bytes, which may be invalid UTF-8
 	Binary                // Bytes
-	JSON                  // a nested value as JSON text: Bytes
-	Decimal               // Bytes, in two's complement and big endian, times 10^-Scale
-	Date                  // Int days since 1970-01-01
-	TimeOfDay             // Int Units since midnight
-	Timestamp             // Int Units since 1970-01-01T00:00:00Z; Local if the file names no zone
+	JSON                  // a nested value: Bytes has its JSON text
+	Decimal               // Bytes, a big-endian integer in two's complement, times 10^-Scale
+	Date                  // Int is in days since 1970-01-01
+	TimeOfDay             // Int is in Units since midnight
+	Timestamp             // Int is in Units since 1970-01-01T00:00:00Z; Local if the file states no zone
 	Absent                // the record lacks the column; unlike Null, this deletes nothing
 )
 
-// Unit is the number of a time's units per second.
+// Unit is the number of units of a time per second.
 type Unit int64
 
 const (
@@ -44,12 +44,12 @@ const (
 	Months Unit = -1 // for durations in months
 )
 
-// Datum is one value of a record as it is in the file. Bytes are valid until the next record.
+// Datum is a value of a record, as it is in the file. Bytes are valid until the next record.
 type Datum struct {
 	Kind   Kind
-	Quoted bool // Text: the field was in quotes
-	Local  bool // Timestamp: local time in an unknown zone
-	Tagged bool // JSON: an object in JSON lines that is a binary value, as the function Tagged defines
+	Quoted bool // for Text: whether the field was in quotes
+	Local  bool // for Timestamp: whether it is local time in an unknown zone
+	Tagged bool // for JSON: whether it is a binary value in JSON lines, as defined by the function Tagged
 	Scale  int32
 	Unit   Unit
 	Int    int64
@@ -57,11 +57,11 @@ type Datum struct {
 	Bytes  []byte
 }
 
-// Measures has the units of a column according to its schema, by path: "" is the column itself, ".a" a member of its
-// values. A Datum here has only kind, unit, scale and zone; Null means unknown.
+// Measures holds the units of a column according to its schema, by path: "" is the column itself, ".a" a member of its
+// values. The Datums have only a kind, unit, scale and zone; Null means unknown.
 type Measures map[string]Datum
 
-// Steps in such paths: to the elements of a list or the values of a map, and to a map's keys.
+// Steps in these paths: to the elements of a list or the values of a map, and to the keys of a map.
 const Elements, Keys = "[]", "{key}"
 
 var kindOf = [...]Kind{table.Null: Null, table.Integer: Integer, table.Double: Double, table.Boolean: Boolean,
@@ -75,26 +75,26 @@ func Of(v table.Value) Datum {
 // None reports whether the value is null or absent.
 func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 
-// Record has a datum for each column of the source, valid until the next record. With Bad set, Fields are meaningless.
+// Record holds a datum for each column of the source, valid until the next record. If Bad is set, Fields mean nothing.
 type Record struct {
 	Fields []Datum
 	Span   table.Span
 	Bad    *table.Reason
-	// Short is the number of Fields missing in the text. They are null, so that fields added later keep their indexes.
+	// Short is the number of Fields that the text lacks. They are null, so that fields after them keep their indexes.
 	Short int
 	// ASCII means that the texts of all fields are known to be ASCII.
 	ASCII bool
-	// Timestamps has the cells' timestamps from the file, by field, in ms; negative for none. Nil: no cell has one.
+	// Timestamps holds the cells' timestamps by field, in ms, negative for none. Nil means that no cell has one.
 	Timestamps []int64
-	// Mode is the operation of a change record: table.Put, Update or Delete. It is unused in other records.
+	// Mode is the operation of a change record: table.Put, Update or Delete. Other records do not use it.
 	Mode table.Mode
-	// Cells are the attributes of a record that describes itself (source.About.Wide); other records have none.
+	// Cells are the attributes of a self-describing record (see source.About.Wide). Other records have none.
 	Cells []Cell
 	// Packed, if not nil, holds a self-describing record as verified PlainBuffer, without a header. Unpack decodes it
 	// into Cells and clears Packed.
 	Packed []byte
 	Unpack func()
-	// Row, if not nil, is a finished row: it is written unchanged, and Fields and Cells are ignored.
+	// Row, if not nil, is an encoded row. It is written unchanged, and Fields and Cells are ignored.
 	Row *Row
 }
 
@@ -102,28 +102,28 @@ type Record struct {
 type Row struct {
 	Key  []byte // the ordering key
 	Body []byte // the row in PlainBuffer
-	Size int    // as the service counts it
+	Size int    // in bytes, as the service counts it
 }
 
-// Cell is a version of a column in a self-describing record. A Null, always the only version, means no value.
+// Cell is a version of a column in a self-describing record. A Null means no value, and must be the only version.
 type Cell struct {
 	Name []byte // UTF-8; valid as long as Datum.Bytes
 	Datum
-	// At is the timestamp in milliseconds; negative means the time of the write. Versions of a column differ in it.
+	// At is the timestamp in milliseconds; negative means the time of writing. It differs between versions of a column.
 	At int64
 }
 
 // Rows is a range of rows in a file that states its number of rows.
 type Rows struct {
-	Number   int   // number of the range; 0 for the file's first
-	Group    int   // the part of the file with the rows; ranges of a group are best read in sequence
-	First    int64 // first row, within the group
+	Number   int   // number of the range; 0 for the first in the file
+	Group    int   // the part of the file with these rows; ranges of a group are best read in sequence
+	First    int64 // index of the first row in the group
 	Rows     int64
-	FirstRow int64 // first row, within the file
-	Bytes    int64 // approximate bytes of the file
+	FirstRow int64 // index of the first row in the file
+	Bytes    int64 // approximate size in the file, in bytes
 }
 
-// Cut cuts a group's rows into ranges of at most most rows (0 means 65,536), but into no more ranges than it has bytes.
+// Cut cuts a group's rows into ranges of up to most rows (0 means 65,536), but into no more ranges than it has bytes.
 func (r Rows) Cut(most, bytes int64) (all []Rows) {
 	if most <= 0 {
 		most = 64 << 10
@@ -157,7 +157,7 @@ func (d *Datum) Moment() time.Time {
 	return time.Unix(d.Int/unit, d.Int%unit*(1e9/unit)).UTC()
 }
 
-// Unscaled returns a decimal's digits, without its point.
+// Unscaled returns the digits of a decimal as an integer, without the point.
 func (d *Datum) Unscaled() *big.Int {
 	n := new(big.Int).SetBytes(d.Bytes)
 	if len(d.Bytes) > 0 && d.Bytes[0]&0x80 != 0 {
@@ -166,7 +166,7 @@ func (d *Datum) Unscaled() *big.Int {
 	return n
 }
 
-// AppendDecimal appends the exact text of a decimal: all digits, no exponent.
+// AppendDecimal appends the exact text of a decimal, with all digits and without an exponent.
 func (d *Datum) AppendDecimal(dst []byte) []byte {
 	n := d.Unscaled()
 	if d.Scale <= 0 {
@@ -184,7 +184,7 @@ func (d *Datum) AppendDecimal(dst []byte) []byte {
 	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
 }
 
-// AppendDatetime appends a MySQL time in RFC 3339 if possible: invalid dates, which contain zeros, are unchanged.
+// AppendDatetime appends a MySQL time as in RFC 3339. It leaves invalid dates, which contain zeros, unchanged.
 func AppendDatetime(dst, text []byte) []byte {
 	from := len(dst)
 	dst = append(dst, text...)
@@ -195,10 +195,10 @@ func AppendDatetime(dst, text []byte) []byte {
 	return dst
 }
 
-// Refusal keeps the first reason why a value is refused.
+// Refusal holds the first reason why a value is refused.
 type Refusal struct{ Bad *table.Reason }
 
-// Refuse refuses the value, unless it has been refused before.
+// Refuse refuses the value, unless it was refused before.
 func (r *Refusal) Refuse(column, code, message string) {
 	if r.Bad == nil {
 		r.Bad = &table.Reason{Column: column, Code: code, Message: message}
@@ -215,7 +215,7 @@ func (r *Refusal) RefuseTwice(column string, key []byte) {
 	r.Refuse(column, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(key)))
 }
 
-// Tagged returns the base64 in an object whose only member is base64, the form in which exports write binary values.
+// Tagged returns the base64 in an object with the only member base64, which is how exports write binary values.
 func Tagged(object []byte) (text []byte, ok bool) {
 	inner := bytes.TrimSpace(object)
 	for _, token := range []string{"{", `"base64"`, ":", `"`} {

@@ -10,45 +10,45 @@ import (
 	"time"
 )
 
-// Positioned is an Origin whose source others may write to and whose changes may be followed.
+// Positioned is an Origin whose source may be written to by others, and whose changes can be followed.
 type Positioned interface {
 	Origin
-	// Position returns the position of the last opened division, which is before any process read its records.
+	// Position returns the position of the last opened division. It is before the first read of a record by any process.
 	Position() Position
 }
 
-// Position is where following a source's changes misses none. Some that were already read may be repeated.
+// Position is a position from which no change of a source is missed. Some changes may have been read already.
 type Position struct {
 	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil if changes cannot be followed
-	// SafeSince is a time in RFC 3339. Transactions open at the position, or begun after it, began no earlier; their rows
-	// have later times if the server sets them inside the transaction. If it is unknown: Unknown and the reason.
+	// SafeSince is a time in RFC 3339. Transactions that were open at the position, or began later, began no earlier.
+	// Their rows have no earlier times if the server sets them in the transaction. If unknown, it is Unknown and a reason.
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
-// Lead is the time by which a table's Position precedes its reading. A cell without a timestamp gets the time at which
-// the service takes the write, but is visible only when the request has ended: at most two attempts of 30 seconds.
+// Lead is the time by which a table's Position precedes reading. A cell without a timestamp gets the time at which the
+// service takes the write, but is visible only when the request has ended: after at most two attempts of 30 seconds.
 const Lead = time.Minute
 
-// Unknown is the start of a SafeSince that is not a time.
+// Unknown is the prefix of a SafeSince that is not a time.
 const Unknown = "unknown: "
 
-// Resume is a position among a source's changes, in the source's terms. If no position is known, Unknown says why.
+// Resume is a position in the changes of a source, in the source's own terms. If there is none, Unknown says why.
 type Resume struct {
-	File     string     `json:"file,omitempty"` // binary log file of MySQL or MariaDB
+	File     string     `json:"file,omitempty"` // a binary log of MySQL or MariaDB
 	Position uint64     `json:"position,omitempty"`
 	GTID     string     `json:"gtid,omitempty"`
-	LSN      string     `json:"lsn,omitempty"`  // log position of PostgreSQL
+	LSN      string     `json:"lsn,omitempty"`  // PostgreSQL's log position
 	Time     *time.Time `json:"time,omitempty"` // for a table, an archive or an export
 	Unknown  string     `json:"unknown,omitempty"`
 }
 
-// ResumeAt returns a Resume for a time.
+// ResumeAt returns the Resume for a time.
 func ResumeAt(t time.Time) *Resume {
 	t = t.UTC().Truncate(time.Millisecond)
 	return &Resume{Time: &t}
 }
 
-// Before reports whether a position comes before another in the same log.
+// Before reports whether r is before o in the same log.
 func (r *Resume) Before(o *Resume) bool {
 	if r.Time != nil && o.Time != nil {
 		return r.Time.Before(*o.Time)
@@ -79,7 +79,7 @@ func (r *Resume) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Follow returns a command's last line about following changes, or "" if they cannot be followed.
+// Follow returns the last line of a command's output, about following changes, or "" if they cannot be followed.
 func (p Position) Follow() string {
 	if p.ResumeFrom == nil {
 		return ""
@@ -100,10 +100,10 @@ func (l *Lasting) Unwrap() error { return l.Err }
 // Exit returns the command's exit code (exitcode.Usage).
 func (l *Lasting) Exit() int { return 2 }
 
-// StartOver is the advice if an attempt cannot be resumed because its source, or the run's own files, have changed.
+// StartOver is the advice when an attempt cannot be resumed because its source, or the run's own files, have changed.
 const StartOver = "start over with --fresh"
 
-// Splits yields the rest of a source, split by split and in order. An error comes last, after the splits before it.
+// Splits yields the remaining splits of a source, in order. An error is yielded after the splits before it.
 func Splits(s Source) iter.Seq2[Split, error] {
 	return func(yield func(Split, error) bool) {
 		for ended := false; !ended; {

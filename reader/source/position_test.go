@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestLogPositionsAreOrdered compares every pair in a list of positions, each of which comes after those before it.
+// TestLogPositionsAreOrdered compares all pairs in lists of positions, which are in ascending order.
 func TestLogPositionsAreOrdered(t *testing.T) {
 	begun := time.Unix(1e9, 0)
 	for _, log := range [][]*Resume{

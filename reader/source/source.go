@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Origin provides a load's sources.
+// Origin provides the sources of a load.
 type Origin interface {
-	// Divide divides the input into parts, one source each. A load calls it once, before its first row, and keeps the
+	// Divide divides the input into parts, one source each. A load calls it once, before its first row, and stores the
 	// result: at most MaxDivision bytes that only Open reads, or nil if Open finds the same parts without it.
 	Divide(ctx context.Context) (division []byte, err error)
-	// Open opens the parts of a division, always in the same order: a part's index identifies it permanently. A later
-	// process passes the first process's division and gets the same parts, even if the data have changed since.
+	// Open opens the parts of a division, always in the same order: a part's index identifies it permanently. Later
+	// processes pass the division of the first process and get the same parts, even if the data has changed since.
 	Open(ctx context.Context, division []byte) ([]Source, error)
 }
 
@@ -38,7 +38,7 @@ type Snapshots interface {
 // Ranged is an Origin whose sources are key ranges.
 type Ranged interface {
 	Origin
-	// RangeOf returns the number of the opened source with the keys that begin with the integer first; false if unknown.
+	// RangeOf returns the number of the opened source for keys that begin with the integer first, or false if unknown.
 	RangeOf(first int64) (number int, ok bool)
 }
 
@@ -46,14 +46,14 @@ type Ranged interface {
 type Rereads interface {
 	Origin
 	// Reread returns a source of the records that now have one of the keys, each a list of values of About().Unique. It is
-	// independent of other sources and must be closed. The error may be that a table's key does not identify source rows.
+	// independent of other sources and must be closed. Reread may fail because a table's key identifies no source rows.
 	Reread(ctx context.Context, keys [][]table.Value) (Source, error)
 }
 
-// Snapshot identifies a consistent state of a live source.
+// Snapshot is a consistent state of a live source.
 type Snapshot struct {
 	Name   string    `json:"name"`  // the server's name for it
-	Taken  time.Time `json:"taken"` // according to this machine's clock
+	Taken  time.Time `json:"taken"` // by this machine's clock
 	Ranges []string  `json:"ranges,omitempty"`
 }
 
@@ -62,86 +62,86 @@ const (
 	MaxSources  = 1 << 20
 )
 
-// Source is an ordered sequence of records that a load can read, cut into splits that are parsed in parallel:
+// Source is an ordered sequence of records for a load, cut into splits that are parsed in parallel:
 //
 //	for each piece of Next, in order:   piece.Prepare()      any goroutine, any order
 //	                                    splits = Add(piece)  in the order of Next
 //	at io.EOF:                          splits = Finish()
 //	for each split:                     parser.Parse(split)  any goroutine, any order
 //
-// Every record is in exactly one split; the splits, in the order returned, have the records in the source's order.
+// Every record is in exactly one split. The splits, in the order returned, have the records in the order of the source.
 //
 // A source is frozen or live. A record of a frozen source has a number, counted from 0, that identifies it permanently:
-// the number is the same if the source is cut differently, read from another place or read by a later process, as long
-// as Identity is the same. The records of a live source may change during and between readings, so only keys identify
-// its places: see Place. A live source reads nothing for splits before the first Next of any source of its Origin,
-// reads each record as it is at some moment between then and Finish, and returns no record twice in one reading.
+// it is the same however the source is cut, wherever reading begins and whichever process reads, as long as Identity is
+// the same. The records of a live source may change during and between readings, so only keys identify its places: see
+// Place. A live source reads nothing for splits before the first Next of any source of its Origin, reads each record as
+// it is at some moment between then and Finish, and returns no record twice in one reading.
 //
-// A load first samples a source and then, after Suspend, reads it. Unless stated otherwise, a source is called by one
-// goroutine at a time; pieces and parsers belong to their holders.
+// A load first samples a source and then, after Suspend, reads it. Unless stated otherwise, only one goroutine at a
+// time may call a source. Pieces and parsers belong to those who hold them.
 type Source interface {
-	// About describes the source. The result never changes, except by AddColumns.
+	// About describes the source. Only AddColumns changes its result.
 	About() About
-	// Identity returns the facts that must be unchanged for a run to be resumed.
+	// Identity returns the facts that must be the same when a run is resumed.
 	Identity() (Identity, error)
-	// Sample calls each with the first records, about budget bytes, and returns the bytes examined, 0 only if there are no
-	// records. Fields of columns not named may be Null. Read errors are left to the load, which will meet them after the
-	// records before them. Suspend goes back to the start.
+	// Sample calls each with about budget bytes of the first records. It returns the number of bytes examined, which is 0
+	// only if there are no records. Fields of columns not named may be Null. It returns no read errors: the load will meet
+	// them after the records before them. Suspend goes back to the start.
 	Sample(budget int, columns []string, each func(*record.Record)) (read int, err error)
 	// SetSplitBytes requests splits of about n bytes from now on.
 	SetSplitBytes(n int)
 
 	// Seek makes the first Next begin at a place that an earlier reading reached, or before it if reading can begin only
 	// there: Begin says where. known is a stream's earlier content; reading fails if it differs. A live source begins
-	// exactly at the key, or its first record without one, and counts records from to.Record: Begin returns to.
+	// exactly at the key, or at its first record if there is no key, and counts records from to.Record: Begin returns to.
 	Seek(to Place, known Chain)
-	// Begin returns where the reading began: the place of the first piece, not of the next one. After Seek it is known
-	// once the first piece has been read.
+	// Begin returns the place of the first piece, where the reading began. After Seek, it is known once the first
+	// piece has been read.
 	Begin() Place
 	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its
-	// end; the pieces before it are good. Next also fails, instead of returning io.EOF, if the content has changed.
+	// end; the pieces before it are good. If the content has changed, Next fails instead of returning io.EOF.
 	Next() (Piece, error)
-	// Add takes the next piece, prepared, and returns the splits that are now complete. If it also returns an error, those
-	// splits are valid, but nothing after them can be read.
+	// Add takes the next piece, which must be prepared, and returns the splits that it completes. If Add also returns an
+	// error, these splits are valid, but nothing after them can be read.
 	Add(Piece) ([]Split, error)
-	// Finish returns the last splits after io.EOF.
+	// Finish returns the last splits, after io.EOF.
 	Finish() ([]Split, error)
-	// Whole returns the complete records so far if the rest cannot be read.
+	// Whole returns the complete records not returned yet, if the rest of the source cannot be read.
 	Whole() []Split
 
-	// NewParser makes a parser of the used columns, by index in About().Columns; other fields may be Null.
+	// NewParser returns a parser of the used columns, given by their indexes in About().Columns. Other fields may be Null.
 	NewParser(used []int) Parser
-	// Suspend releases an idle source's resources. Next reopens it, at its first record or where Seek said.
+	// Suspend releases the resources of an idle source. Next reopens it, at its first record or as Seek said.
 	Suspend() error
 	// Close releases everything. It may be called more than once.
 	Close() error
 }
 
-// Piece is part of a source on its way to splits. It belongs to its holder.
+// Piece is a part of a source that becomes splits. It belongs to its holder.
 type Piece interface {
-	// Prepare does the work that needs no order: reading, inflating, finding record ends. An error keeps what precedes it.
+	// Prepare does the work that needs no order: reading, inflating, finding record ends. What precedes an error is kept.
 	Prepare() error
-	// Bytes returns the piece's memory, or the memory that it will have once it is prepared.
+	// Bytes returns the memory that the piece takes, or will take once it is prepared.
 	Bytes() int64
 }
 
-// Parser reads the records of splits. Each goroutine has its own.
+// Parser reads the records of splits. Each goroutine needs its own.
 type Parser interface {
 	// Parse calls each for every record of the split, in order, and returns the numbers of records and lines. A record's
-	// memory is valid during the call. An error means that the split cannot be read to its end. With ErrMemory it can be
-	// read with more memory: then Parse is called again from the split's first record and delivers the same records.
+	// memory is valid during the call. An error means that the split cannot be read to its end. After ErrMemory, it can be
+	// read with more memory: Parse is then called again and delivers the same records from the first one on.
 	Parse(sp Split, each func(*record.Record)) (records, lines int, err error)
-	// LimitMemory limits, in bytes, what Parse uses besides the split; 0 means no limit.
+	// LimitMemory limits the memory, in bytes, that Parse uses in addition to the split. 0 means no limit.
 	LimitMemory(bytes int64)
 	// Release frees the memory kept between splits.
 	Release()
 	Close() error
 }
 
-// Pages is embedded by a Source whose pieces become splits unchanged, so that nothing is left at its end.
+// Pages is embedded by a Source whose pieces become splits unchanged, so that nothing is left at the end.
 type Pages struct{}
 
-// SetSplitBytes does nothing: a page has a fixed number of rows.
+// SetSplitBytes does nothing, because a page has a fixed number of rows.
 func (Pages) SetSplitBytes(int) {}
 
 func (Pages) Close() error { return nil }
@@ -155,7 +155,7 @@ type TableRows struct {
 	Added []string // columns requested by name
 }
 
-// Keyed completes an About for the rows of a table with a key.
+// Keyed completes an About for rows of a table with this key.
 func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String,
 		table.Binary: record.Binary}
@@ -178,7 +178,7 @@ type Ready struct{}
 
 func (Ready) Prepare() error { return nil }
 
-// Plain is embedded by a Parser that uses no memory besides the split and has nothing to release.
+// Plain is embedded by a Parser that uses no memory in addition to the split and has nothing to release.
 type Plain struct{}
 
 func (Plain) LimitMemory(int64) {}
@@ -202,15 +202,15 @@ type Skips interface {
 
 // Follows is a Parser of changes.
 type Follows interface {
-	// Followed describes the changes of the last parsed split.
+	// Followed returns facts about the changes in the last split.
 	Followed() Followed
 }
 
-// Followed is the position in the log according to a split's changes.
+// Followed is the position in the log after a split's changes.
 type Followed struct {
 	Others int       // number of skipped changes of other tables
 	Last   *Resume   // position of the last change; nil if unknown
-	Made   time.Time // when the last change was made in the source; zero if unknown
+	Made   time.Time // when the last change was made; zero if unknown
 }
 
 // ErrMemory means that parsing a split takes more memory than LimitMemory allows. The message states how much.
@@ -219,12 +219,12 @@ var ErrMemory = errors.New("more memory is needed")
 // Memory tracks and limits the memory of a Parser of rows.
 type Memory struct {
 	What  string // what takes the memory, such as "pages"
-	Also  string // further advice, beginning with a comma; may be empty
+	Also  string // more advice, beginning with a comma; may be ""
 	Limit int64  // in bytes; 0 means no limit
 	Held  int64
 }
 
-// LimitMemory sets the limit, in bytes.
+// LimitMemory sets the limit in bytes.
 func (m *Memory) LimitMemory(n int64) { m.Limit = n }
 
 // Hold reserves n more bytes before they are used. Its error is an ErrMemory.
@@ -236,7 +236,7 @@ func (m *Memory) Hold(n int64) error {
 	return nil
 }
 
-// Exceeded returns an ErrMemory for a size in bytes that exceeds the limit.
+// Exceeded returns the ErrMemory for a size in bytes that exceeds the limit.
 func (m *Memory) Exceeded(bytes int64) error {
 	return memoryError(fmt.Sprintf("its %s take %d MiB or more, memory allows %d MiB; give more with --memory%s",
 		m.What, bytes>>20+1, m.Limit>>20, m.Also))
@@ -247,119 +247,119 @@ type memoryError string
 func (e memoryError) Error() string        { return string(e) }
 func (e memoryError) Is(target error) bool { return target == ErrMemory }
 
-// Random is a frozen Source that may be able to read its records in any order once their places are known.
+// Random is a frozen Source that may be able to read records in any order once their places are known.
 type Random interface {
 	Source
-	// Anywhere reports whether it can read in any order, and whether that is worthwhile.
+	// Anywhere reports whether the source can be read in any order, and whether that is worthwhile.
 	Anywhere() bool
-	// Reopen makes LoadStretch work after Close.
+	// Reopen prepares for LoadStretch after Close.
 	Reopen() error
-	// Divisible reports whether LoadStretch can load any of its records.
+	// Divisible reports whether LoadStretch can load any range of records.
 	Divisible() bool
 	// LoadStretch returns the records of a stretch with their data, as splits in order. It is safe for concurrent use
 	// between Reopen and Finished.
 	LoadStretch(Stretch) ([]Split, error)
-	// Finished closes a source after all splits were read, and returns an error if the content has changed meanwhile.
+	// Finished closes a source whose splits have all been read. It returns an error if the content has changed meanwhile.
 	Finished() error
 }
 
-// Split is a part of a source that can be parsed independently: whole records.
+// Split is a part of a source that can be parsed independently. It has whole records.
 type Split struct {
-	Number int    // 0 for the source's first; others need not be consecutive
-	Data   []byte // text of the records, which the receiver owns; nil if they never were text
-	Offset int64  // offset of Data in the text
-	Bytes  int64  // approximate bytes of the source that the split represents
-	Rows   int64  // number of records, if the source states it; 0 if unknown
-	First  int64  // if Rows is stated: records of the source before the split
-	Group  int    // splits of the same group are best read in sequence; 0 for none
+	Number int    // 0 for the first split of the source; others need not be consecutive
+	Data   []byte // text of the records, owned by the receiver; nil if they never were text
+	Offset int64  // offset in the text of Data
+	Bytes  int64  // approximate size in the source, in bytes
+	Rows   int64  // number of records, if the source states it; otherwise 0
+	First  int64  // if Rows is stated: number of records in the source before the split
+	Group  int    // splits of the same group are best read in sequence; 0 for no group
 	Part   any    // identifies the split for the source
-	Key    []byte // Place.Key of its first record; nil if unused
+	Key    []byte // Place.Key of the first record; nil if unused
 }
 
-// Stretch is a sequence of consecutive records of a source.
+// Stretch is a sequence of consecutive records in a source.
 type Stretch struct {
-	Record  int64 // records of the source before the stretch
+	Record  int64 // number of records in the source before the stretch
 	Records int64
-	Offset  int64 // offset of its text; 0 if records never were text
-	Bytes   int64 // bytes of its text
+	Offset  int64 // offset of the text; 0 if records never were text
+	Bytes   int64 // length of the text in bytes
 }
 
 // Place is the start of a record in a source.
 type Place struct {
-	Record int64 // records before it
-	Line   int64 // lines before it; 0 if there are no lines
-	Offset int64 // bytes of the decompressed text before it; 0 if there is no text
-	// Key is the place if the source's places are keys, at most MaxKey bytes that only the source reads. Keys of splits
-	// rise: in every later reading too, everything before the split, and nothing else, is before its key.
+	Record int64 // number of records before it
+	Line   int64 // number of lines before it; 0 if there are no lines
+	Offset int64 // length of the decompressed text before it; 0 if there is no text
+	// Key is the place, if the source's places are keys: at most MaxKey bytes that only the source reads. The keys of
+	// splits rise: in every later reading, too, everything before the split, and nothing else, is before its key.
 	Key []byte
 }
 
-// MaxKey limits the bytes of a Place.Key.
+// MaxKey is the largest size of a Place.Key in bytes.
 const MaxKey = 8 << 10
 
-// Chain has checksums of a stream as far as it was read, because a stream can be checked only by reading it again.
+// Chain has checksums of a stream as far as it was read, because only reading it again can show that it is the same.
 type Chain struct {
 	Every int64    // bytes of text between two sums
-	Sums  []uint64 // checksums of all bytes before Every, 2 Every, …
+	Sums  []uint64 // checksums of the first Every bytes, the first 2 Every, …
 }
 
 // About describes a source. It has many fields, each part of the contract.
 type About struct {
 	Name    string
-	Bytes   int64    // approximate size of its content; -1 if unknown
-	Columns []string // in the source's order
+	Bytes   int64    // approximate size of the content; -1 if unknown
+	Columns []string // in the order of the source
 	// Wide means that records describe themselves: Cells are all attributes of a record, each with its type. Fields are
-	// for keys and expressions: values that every record has besides its cells, and the newest value of each column that
-	// AddColumns has added, Absent if a record has no such cell. Records may then lack columns.
+	// for keys and expressions: the values that every record has besides its cells, and the newest value of each column
+	// that AddColumns has added, which is Absent if a record has no such cell. Records may then lack columns.
 	Wide bool
-	// AddColumns adds columns to About().Columns if records may lack some, as JSON objects may lack members: those of
-	// other sources and, for a Wide source, those that the load names. Call it before making parsers. Nil: none lacks one.
+	// AddColumns adds columns to About().Columns that records may lack, as JSON objects may lack members: those of other
+	// sources and, for a Wide source, those that the load names. Call it before creating parsers. Nil: none lacks one.
 	AddColumns func(names []string)
-	// GiveBack lets later splits reuse the memory of a split that is not parsed again, once nothing points into its text.
-	// It is safe for concurrent use. It may be nil.
+	// GiveBack lets later splits reuse the memory of a split that will not be parsed again. Nothing may point into its
+	// text. It is safe for concurrent use. It may be nil.
 	GiveBack func(Split)
-	// Chain returns the sums of a stream so far; nil for other sources. It is safe for concurrent use.
+	// Chain returns the sums of a stream so far. It is safe for concurrent use. It is nil for other sources.
 	Chain   func() Chain
-	Lines   bool  // records begin on lines; used in messages
-	Pieces  int64 // approximate bytes of the next piece
+	Lines   bool  // whether records begin on lines; used in messages
+	Pieces  int64 // approximate size of the next piece in bytes
 	Rejects Rejects
 	Found   []Found  // facts about all of its records
-	Notes   []string // for the user, one sentence each
-	Renamed []string // one sentence for each empty or repeated name that was changed
-	Hint    string   // advice if its columns do not fit; may be empty
+	Notes   []string // one sentence each, for the user
+	Renamed []string // a sentence for each empty or repeated name that was changed
+	Hint    string   // advice for the user if the columns do not fit; may be ""
 
-	// Live means that the source is live. Then Identity has a Schema and does not cover the content, the Rows of splits
-	// are not stated, and Unique names columns.
+	// Live means that the source is live. Identity then has a Schema and does not cover the content, the Rows of splits
+	// are not stated, and Unique has columns.
 	Live bool
-	// Unique lists columns whose values together are different in all records of all sources of a load, so that their
-	// order does not matter. Nil means unknown: of several records with the same key, the last one counts.
+	// Unique lists columns whose values, taken together, differ between all records of all sources of a load, so that
+	// their order does not matter. Nil means unknown: of several records with the same key, the last one counts.
 	Unique []KeyColumn
-	// AlsoUnique lists parts of Unique, by name, whose values are also different in all records.
+	// AlsoUnique lists parts of Unique, by name, whose values also differ between all records.
 	AlsoUnique [][]string
-	// Seeking is the cost of beginning at a place other than the first.
+	// Seeking says what it costs to begin at a place other than the first.
 	Seeking Seeking
-	// ShowKey formats a place's key for users; nil if keys are not shown.
+	// ShowKey formats the key of a place for users. It is nil if keys are not shown.
 	ShowKey func(key []byte) string
 
-	// Measures has the units of the columns' values, if a schema states them; otherwise nil.
+	// Measures holds the units of the columns' values, if a schema states them; otherwise it is nil.
 	Measures []record.Measures
 	// Declared is the source's own schema of its records, or nil.
 	Declared *Declared
 
-	// Decode decodes a value's text to UTF-8; nil if records are in UTF-8.
+	// Decode decodes the text of a value to UTF-8. It is nil if records are in UTF-8.
 	Decode func(dst, src []byte) ([]byte, int)
-	// EncodingHint returns advice to append to an error about an undecodable value; nil for none.
+	// EncodingHint returns advice to append to an error about an undecodable value. It may be nil.
 	EncodingHint func(value []byte) string
 }
 
-// Found is a fact about all records of a source, such as their format. What names the kind of fact in a word, the same
-// for all sources.
+// Found is a fact about all records of a source, such as their format. What is a word for the kind of fact, which all
+// sources use for it.
 type Found struct{ What, As string }
 
 // Declared is a schema of records.
 type Declared struct {
 	Types []table.Type // by column; Null if unknown
-	Key   []string     // columns of the primary key, in key order; nil if none
+	Key   []string     // columns of the primary key, in key order; nil if there is none
 }
 
 // KeyColumn is a column in About.Unique.
@@ -373,7 +373,7 @@ type Seeking uint8
 
 const (
 	SeeksDirectly  Seeking = iota // costs next to nothing
-	SeeksByReading                // reads and drops everything before the place
+	SeeksByReading                // reads everything before the place, and drops it
 )
 
 // Rejects says how a source's rejected records are kept.

@@ -15,9 +15,9 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is postgres, without a password, and its database postgres.
+// Server is a running server. Its user is postgres without a password; its database is postgres.
 type Server struct {
-	Most int // maximum sessions; 0 means 50
+	Most int // largest number of sessions; 0 means 50
 
 	*sqltest.Place
 	bin string
@@ -34,7 +34,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Standby starts and returns a standby of the server.
+// Standby starts a standby of the server and returns it.
 func (s *Server) Standby() *Server {
 	s.Helper()
 	r := prepare(s.TB)
@@ -44,13 +44,13 @@ func (s *Server) Standby() *Server {
 	return r
 }
 
-// Promote makes a standby a primary.
+// Promote makes a standby the primary.
 func (s *Server) Promote() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "promote")
 }
 
-// prepare makes the server's folder and finds a port.
+// prepare creates the server's folder and finds a free port.
 func prepare(t testing.TB) *Server {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -70,7 +70,7 @@ func (s *Server) Go() {
 			s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
 }
 
-// Stop stops the server: fast, or immediate as in a crash.
+// Stop stops the server. how is fast, or immediate to simulate a crash.
 func (s *Server) Stop(how string) {
 	_ = s.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.Data(), "-w", "-m", how, "stop").Run() // it may be down already
 }
@@ -84,7 +84,7 @@ func (s *Server) Address(table string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.Port, table)
 }
 
-// connect opens a session; end closes it.
+// connect opens a session. end closes it.
 func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
 	s.Helper()
 	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
@@ -92,7 +92,7 @@ func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) 
 	return conn, func() { _ = conn.Close(ctx) }
 }
 
-// Exec runs statements and returns the rows of the last one as text.
+// Exec runs statements. It returns the rows of the last one as text.
 func (s *Server) Exec(sql string) [][]string {
 	s.Helper()
 	ctx := context.Background()
