@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// pgDump returns a dump of a table with this many rows, surrounded by other tables.
+// pgDump returns a dump of a table with this many rows between other tables.
 func pgDump(rows int) []byte {
 	var b bytes.Buffer
 	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n" +
@@ -30,7 +30,7 @@ func pgDump(rows int) []byte {
 	return b.Bytes()
 }
 
-// mysqlDump returns such a dump, with each rows in every statement.
+// mysqlDump returns such a dump by mysqldump, with each rows per statement.
 func mysqlDump(rows, each int) []byte {
 	var b bytes.Buffer
 	b.WriteString("-- MySQL dump 10.13  Distrib 8.0.36\n\nCREATE TABLE `a` (`x` int);\n" +
@@ -161,7 +161,7 @@ func TestOverlongDumpRowIsRefused(t *testing.T) {
 	}{
 		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long +
 			"'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
-		// one of the rows is rejected
+		// Only one of the rows is rejected.
 		"pg_dump": {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long +
 			"\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""},
 	} {

@@ -17,12 +17,12 @@ import (
 	"example.com/tsimport/reader/compress"
 )
 
-// notRows is a kind of file without readable rows; read as CSV, some would load as garbage.
+// notRows is a kind of file without readable rows. As CSV, some such files would load as garbage.
 type notRows struct {
-	magic string                 // first bytes of the file
-	is    func(head []byte) bool // condition besides the magic, or instead of it
+	magic string                 // first bytes of the file; may be ""
+	is    func(head []byte) bool // another condition; may be nil
 	what  string
-	way   string // what the user can do; FILE stands for the file's name
+	way   string // advice for the user, in which FILE stands for the file's name
 }
 
 const (
@@ -75,20 +75,20 @@ var kindsWithoutRows = []notRows{
 
 // isTar reports whether head is the first block of a tar archive.
 func isTar(head []byte) bool {
-	const at = 257 // offset of the mark
+	const at = 257 // offset of the magic
 	return len(head) > at+5 && string(head[at:at+5]) == "ustar"
 }
 
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
-// refuse returns why a text beginning with head has no rows; nil if the user named a format. inner: it was compressed.
+// refuse returns why the text has no rows, or nil if the user named a format. inner means that it was compressed.
 func (s *File) refuse(head []byte, inner bool) error {
 	if s.o.Format != nil {
 		return nil
 	}
 	wide := s.isWide(head)
 	for _, k := range kindsWithoutRows {
-		if k.magic == "" && wide { // half its bytes may be NULs, like those of small numbers
+		if k.magic == "" && wide { // half of its bytes may be NULs, as in small numbers
 			continue
 		}
 		if !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
@@ -115,7 +115,7 @@ func (s *File) refusal(what, way string, inner bool) error {
 		strings.ReplaceAll(way, "FILE", s.shellName()))
 }
 
-// shellName returns the source's name for a shell command.
+// shellName returns the name of the source for use in a shell command, or FILE if it would need quotes.
 func (s *File) shellName() string {
 	if s.Name == "-" || strings.ContainsAny(s.Name, " '\"$`\\|&;<>()*?[]#~%\t\n!{}") {
 		return "FILE"
@@ -123,7 +123,7 @@ func (s *File) shellName() string {
 	return s.Name
 }
 
-// refuseBinary returns why an input is not text: it has many NULs, like binary data or UTF-16 without a mark.
+// refuseBinary returns why an input is not text: it has many NULs, as binary data or UTF-16 without a BOM has.
 func (s *File) refuseBinary(head []byte) error {
 	if s.o.Format != nil {
 		return nil
@@ -149,7 +149,7 @@ func (s *File) refuseBinary(head []byte) error {
 	return nil
 }
 
-// unusualShare returns the share of bytes that are unusual in rows: most control characters, and invalid UTF-8.
+// unusualShare returns the share of bytes that are unusual in rows: most control characters and invalid UTF-8.
 func unusualShare(text []byte, isUTF8 bool) float64 {
 	n := 0
 	for i := 0; i < len(text); {
@@ -165,19 +165,19 @@ func unusualShare(text []byte, isUTF8 bool) float64 {
 	return float64(n) / float64(len(text))
 }
 
-// isWide reports whether a text is UTF-16, by its byte order mark or by --encoding.
+// isWide reports whether text is UTF-16, according to its byte order mark or to --encoding.
 func (s *File) isWide(head []byte) bool {
 	e, _, marked := charset.DetectBOM(head)
 	if !marked {
 		var err error
 		if e, err = charset.Find(s.o.Encoding); err != nil {
-			return false // the error is reported where the encoding is used
+			return false // reported where the encoding is used
 		}
 	}
 	return strings.HasPrefix(e.Name(), "utf-16")
 }
 
-// isBinary reports whether the first bytes contain control characters that never occur in text; used where a magic
+// isBinary reports whether the first bytes contain control characters that never occur in text. It is used if a magic
 // consists of letters. White space, the separators of Hive and ASCII, and bytes of other encodings count as text.
 func isBinary(head []byte) bool {
 	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
@@ -185,7 +185,7 @@ func isBinary(head []byte) bool {
 	})
 }
 
-// isDuckDB checks the version after the magic, a small 64-bit number, because a text may have the letters there.
+// isDuckDB checks the version after the magic, which is a small 64-bit number, because text may contain the letters.
 func isDuckDB(head []byte) bool {
 	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
 }
@@ -213,8 +213,8 @@ func isWorkbook(head []byte) bool {
 		bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
-// isZlib checks the header and the data after it: it must inflate to its end with the right checksum, or much of it
-// must inflate. Texts may begin like the header ("x^2", or Hive's "x\x01").
+// isZlib checks the header and the data after it, which must inflate to its end with the right checksum or, if cut off,
+// for 512 bytes. A text may begin like the header ("x^2", or Hive's "x\x01").
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false
@@ -229,7 +229,7 @@ func isZlib(head []byte) bool {
 	return err == nil || err == io.EOF && n > 0 || errors.Is(err, io.ErrUnexpectedEOF) && n >= 512
 }
 
-// isHadoopBlocks checks the first block's inflated and compressed sizes, both big endian.
+// isHadoopBlocks checks the inflated and compressed sizes of the first block, both big-endian.
 func isHadoopBlocks(head []byte) bool {
 	if len(head) < 10 || head[0] != 0 {
 		return false

@@ -376,24 +376,24 @@ const (
 	SeeksByReading                // reads everything before the place, and drops it
 )
 
-// Rejects says how a source's rejected records are kept.
+// Rejects says how to keep a source's rejected records.
 type Rejects struct {
 	Kind     string // extension of the file: .csv or .ndjson
-	Header   []byte // written before the records, with its line end
-	Folder   string // folder whose name gives the records columns when they are loaded again
-	End      string // ends a record; empty means LF
+	Header   []byte // written before the records, including its line end
+	Folder   string // folder whose name gives columns to the records when they are loaded again
+	End      string // end of a record; "" means LF
 	Ended    func(record []byte) bool
-	Encoding string   // encoding of the records; empty means UTF-8
+	Encoding string   // encoding of the records; "" means UTF-8
 	Flags    []string // flags for a command that loads the records again
-	// Raw returns the text of a split's record for loading it again: nil if its values are kept as a line of JSON, empty
-	// if it is not kept. If Raw is nil, all records are kept as lines of JSON.
+	// Raw returns the text with which to load a split's record again. It returns nil if its values are kept as a JSON
+	// line, and "" if it is not kept. If Raw is nil, all records are kept as JSON lines.
 	Raw func(Split, table.Span) []byte
 }
 
 // Identity lets a later process recognise a source.
 type Identity struct {
 	Bytes   int64
-	Version string // changes with the content: modification time or server's version; may be empty
+	Version string // changes with the content: modification time or server's version; may be ""
 	Content string // hash of the content, or of parts that are cheap to read
-	Schema  string // for a live source: names and types of columns, for example
+	Schema  string // for a live source: for example, names and types of columns
 }

@@ -1,2 +1,2 @@
-// Package sqldump has what all dumps share: a Dump lists tables and where their rows are; Tokens reads statements.
+// Package sqldump has what all dumps share. A Dump lists tables and where their rows are; Tokens reads statements.
 package sqldump

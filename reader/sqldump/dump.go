@@ -12,38 +12,38 @@ import (
 
 type Dump struct {
 	Tables     []*Table
-	Statements int64 // skipped statements: neither tables nor rows
-	Truncated  error // says where the text breaks off; nil if the dump is whole
+	Statements int64 // number of skipped statements, which concern neither tables nor rows
+	Truncated  error // where the text breaks off; nil if the dump is complete
 
 	byName map[string]*Table
 }
 
 type Table struct {
-	Name     string // SCHEMA.TABLE or TABLE, in the notation of sqlname
+	Name     string // SCHEMA.TABLE or TABLE, as written by sqlname
 	Columns  []Column
 	Key      []string // columns of the primary key, in key order; nil if there is none
 	Rows     int64
-	From, To int64  // offsets of the rows' text in the dump
-	Lines    int64  // lines before From
-	Refused  string // why its rows cannot be loaded; empty if they can
+	From, To int64  // offsets in the dump of the text of the rows
+	Lines    int64  // number of lines before From
+	Refused  string // why the rows cannot be loaded; "" if they can
 	Note     string // for the user
 }
 
-// Column is a column of a table's rows.
+// Column is a column of a table.
 type Column struct {
 	Name string
-	SQL  string      // its type as written in the dump; empty if unknown
-	Kind record.Kind // kind of its values; Text if they have no type
-	Form int         // how to convert a text, for readers of the dump
+	SQL  string      // type as written in the dump; "" if unknown
+	Kind record.Kind // kind of the values; Text if they have no type
+	Form int         // how readers of the dump convert a text
 }
 
-// types maps the kinds that do not become strings to table types.
+// types maps kinds to table types, except kinds that become strings.
 var types = map[record.Kind]table.Type{
 	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary,
 }
 
-// Type returns the type of the column's values; Null if it depends on the values.
+// Type returns the type of the column's values, or Null if it depends on the values.
 func (c *Column) Type() table.Type {
 	if t, ok := types[c.Kind]; ok {
 		return t
@@ -59,7 +59,7 @@ func (d *Dump) Find(name string) *Table {
 	return d.byName[name]
 }
 
-// Add returns the table with a full name; it adds a new table if there is none.
+// Add returns the table with a full name. If there is none, it adds one.
 func (d *Dump) Add(name string) *Table {
 	t := d.Find(name)
 	if t == nil {
@@ -73,10 +73,10 @@ func (d *Dump) Add(name string) *Table {
 	return t
 }
 
-// MaxColumns limits the columns of a table; no database allows more.
+// MaxColumns is the largest number of columns in a table. No database allows more.
 const MaxColumns = 4096
 
-// Choose returns the table with the name, with or without its schema; without a name, the only table with rows.
+// Choose returns the table with a name, with or without its schema or, if name is "", the only table with rows.
 func (d *Dump) Choose(name string) (*Table, error) {
 	var fit []*Table
 	if t := d.Find(name); t != nil && name != "" {
@@ -112,7 +112,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	return t, nil
 }
 
-// isCalled reports whether name may mean the table: with or without its schema, with or without the necessary quotes.
+// isCalled reports whether name can mean the table, with or without its schema and the quotes it would need.
 func (t *Table) isCalled(name string) bool {
 	parts, err := sqlname.Split(t.Name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *Table) isCalled(name string) bool {
 	return name == strings.Join(parts, ".") || name == last || name == sqlname.Part(last)
 }
 
-// shownTables is the maximum number of tables that a message lists.
+// shownTables is the largest number of tables that a message lists.
 const shownTables = 20
 
 func (d *Dump) list(tables []*Table) string {
@@ -139,7 +139,7 @@ func (d *Dump) list(tables []*Table) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe says which table of the dump is read and what is skipped.
+// Describe says which table of the dump is read and which are skipped.
 func (d *Dump) Describe(read *Table) string {
 	text := fmt.Sprintf("table %s, %d rows", read.Name, read.Rows)
 	var others []string
@@ -168,10 +168,10 @@ func (d *Dump) Describe(read *Table) string {
 	return text
 }
 
-// Arrange sets the table's columns to those of its rows, in their order, with the types from CREATE TABLE.
+// Arrange sets the columns of a table to those of its rows, in their order, with the types from CREATE TABLE.
 func (t *Table) Arrange(names []string, unknown record.Kind) {
 	if len(names) > MaxColumns || len(t.Columns) > MaxColumns {
-		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses the table
+		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses this table
 		return
 	}
 	created := t.Columns

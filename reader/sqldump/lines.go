@@ -9,32 +9,32 @@ import (
 	"example.com/tsimport/reader/sqlname"
 )
 
-// MaxStatement is the largest statement without rows, in bytes.
+// MaxStatement is the size of the largest statement without rows, in bytes.
 const MaxStatement = 8 << 20
 
 // Lines reads a dump line by line.
 type Lines struct {
 	In            *bufio.Reader
-	Offset, Count int64 // bytes and lines read so far
+	Offset, Count int64 // number of bytes and lines read so far
 }
 
-// Indexing is the state of reading a dump.
+// Indexing is the state of reading a dump to find its tables.
 type Indexing struct {
 	Lines
 	Dump   Dump
-	Text   []byte // text of the statement so far
-	From   int64  // offset of the statement
+	Text   []byte // text of the current statement so far
+	From   int64  // offset of the current statement
 	Lexer  Lexer
-	Schema string // schema of names without one; may be empty
-	Begun  bool   // the comment that begins a dump has been read
-	Cut    string // what the text ends inside
+	Schema string // schema of names that have none; may be ""
+	Begun  bool   // whether the comment that begins a dump has been read
+	Cut    string // what the end of the text interrupts; "" if nothing
 }
 
 func NewIndexing(r io.Reader) Indexing {
 	return Indexing{Lines: Lines{In: bufio.NewReaderSize(r, 256<<10)}}
 }
 
-// Named returns a table's full name; empty without parts.
+// Named returns the full name of a table, or "" if there are no parts.
 func (x *Indexing) Named(parts []string) string {
 	if x.Schema != "" && len(parts) == 1 {
 		parts = []string{x.Schema, parts[0]}
@@ -42,7 +42,7 @@ func (x *Indexing) Named(parts []string) string {
 	return sqlname.Join(parts...)
 }
 
-// Finish returns the dump once the text has been read.
+// Finish returns the dump. The text must have been read.
 func (x *Indexing) Finish() *Dump {
 	if x.Cut == "" && len(x.Text) > 0 {
 		x.Cut = fmt.Sprintf("the statement at byte %d", x.From)
@@ -56,7 +56,7 @@ func (x *Indexing) Finish() *Dump {
 	return &x.Dump
 }
 
-// Line reads a line outside rows, including its line end. The last line may have none.
+// Line reads a line outside of rows, including its line end, which the last line may lack.
 func (x *Lines) Line() (line []byte, err error) {
 	for {
 		part, err := x.In.ReadSlice('\n')

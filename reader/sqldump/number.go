@@ -31,7 +31,7 @@ func Unsigned(text string) (uint64, error) {
 	return n, numberError(err, errInteger)
 }
 
-// Double parses a double whose text is canonical; with single, a 32-bit float, returned as the equal double.
+// Double parses a double, which must be exact. If single is set, it is a 32-bit float, returned as the equal double.
 func Double(number []byte, single bool) (float64, error) {
 	text := unsafe.String(unsafe.SliceData(number), len(number))
 
@@ -44,14 +44,14 @@ func Double(number []byte, single bool) (float64, error) {
 		return f, numberError(err, errNumber)
 	}
 	if len(text) <= 15 && math.Abs(f) >= 0x1p-1022 && !ofGo(text) {
-		return f, nil // a double keeps that many digits, unless it is close to 0
+		return f, nil // a double keeps this many digits, unless it is close to 0
 	}
 	switch {
 	case ofGo(text):
 		return f, errNumber
 	case f == 0 && !isZero(number):
 		return f, errSmall
-	case !single && f-f == 0 && !table.KeepsDouble(number, f): // not for NaN and infinity, which have no digits
+	case !single && f-f == 0 && !table.KeepsDouble(number, f): // not for NaN and infinities, which have no digits
 		return f, errDigits
 	}
 	return f, nil
@@ -69,7 +69,7 @@ func isZero(number []byte) bool {
 	return !bytes.ContainsAny(number, "123456789")
 }
 
-// numberError explains an error of strconv.
+// numberError explains an error from strconv.
 func numberError(err, want error) error {
 	switch {
 	case err == nil:

@@ -29,7 +29,7 @@ func TestStatementsAgreeWithDatabase(t *testing.T) {
 			got = append(got, token.Text)
 		}
 		conformance.Equal(t, strings.Join(got, " "), strings.ReplaceAll(tt.want, "E [E']", `E ['\';']`), "%s", tt.text)
-		for n := range tt.text { // read line by line, it ends at the same place
+		for n := range tt.text { // it must end at the same place if read line by line
 			if n > 0 && tt.text[n-1] != '\n' {
 				continue
 			}

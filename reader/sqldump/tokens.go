@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// Syntax is a database's notation of names and texts in statements.
+// Syntax is the syntax of names and texts in a database's statements.
 type Syntax struct {
-	Quote     byte // quotes names
-	Backslash bool // escapes in every text; otherwise only after E
-	Dollars   bool // texts may be enclosed in $tag$
-	Hash      bool // # begins a comment
+	Quote     byte // quote of names
+	Backslash bool // whether a backslash escapes in all texts; otherwise only after E
+	Dollars   bool // whether texts can be in $tag$ quotes
+	Hash      bool // whether # begins a comment
 }
 
-// Token is a word, a name, a text or a punctuation mark of a statement.
+// Token is a word, a name, a text or a punctuation mark in a statement.
 type Token struct {
-	Text   string // without the quotes of a name, with those of a text
-	Quoted bool   // a name in quotes, which is never a keyword
+	Text   string // without a name's quotes, but with a text's
+	Quoted bool   // whether it is a name in quotes, which is never a keyword
 }
 
-// Is reports whether the token is a keyword or punctuation mark.
+// Is reports whether the token is a certain keyword or punctuation mark.
 func (t Token) Is(word string) bool { return !t.Quoted && strings.EqualFold(t.Text, word) }
 
 // Lexer finds the end of a statement that is read line by line.
 type Lexer struct {
 	Syntax Syntax
 	pos    int
-	depth  int    // depth of parentheses
-	end    string // end of the current quote, dollar quote or comment; empty outside
-	escape bool   // whether a backslash escapes the next byte there
-	nested int    // depth of nested comments
+	depth  int    // nesting depth of parentheses
+	end    string // end of the current quote, dollar quote or comment; "" outside
+	escape bool   // whether a backslash escapes the next byte before end
+	nested int    // nesting depth of comments
 }
 
-// End continues a statement with text. It returns the offset after its semicolon, or -1 if it does not end there.
+// End scans a statement, of which text is all that was read. It returns the offset after its semicolon, or -1.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {
 		if l.end != "" {
@@ -58,7 +58,7 @@ func (l *Lexer) End(text []byte) int {
 	return -1
 }
 
-// opens enters the quote or comment that begins at pos, and reports whether there is one.
+// opens enters the quote or comment at pos. It returns false if there is none.
 func (l *Lexer) opens(text []byte) bool {
 	rest := text[l.pos:]
 	before := byte(' ')
@@ -90,7 +90,7 @@ func (l *Lexer) opens(text []byte) bool {
 	return true
 }
 
-// inside moves to the end of the current quote or comment, and reports whether that is in text.
+// inside moves to the end of the current quote or comment. It returns false if that is not in text.
 func (l *Lexer) inside(text []byte) bool {
 	rest := text[l.pos:]
 	n := bytes.Index(rest, []byte(l.end))
@@ -112,7 +112,7 @@ func (l *Lexer) inside(text []byte) bool {
 		}
 	}
 	if n < 0 {
-		l.pos = max(l.pos, len(text)-len(l.end)+1) // the rest may be the start of the end mark
+		l.pos = max(l.pos, len(text)-len(l.end)+1) // the end of text may be the start of l.end
 		return false
 	}
 	l.pos += n + len(l.end)
@@ -139,7 +139,7 @@ func dollarTag(text []byte) string {
 	return ""
 }
 
-// Tokens returns the tokens of a statement, without its comments.
+// Tokens returns the tokens of a statement, without comments.
 func Tokens(statement []byte, s Syntax) (tokens []Token) {
 	l := Lexer{Syntax: s}
 	for l.pos < len(statement) {
@@ -151,7 +151,7 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 			continue
 		case l.opens(statement):
 			for l.end != "" && l.inside(statement) {
-				// a doubled quote is a quote in the text
+				// A doubled quote stands for a quote in the text.
 				if at := l.pos; l.end == "" && (c == '\'' || c == '"' || c == s.Quote) && at < len(statement) &&
 					statement[at] == c {
 					l.end = string(c)
@@ -182,7 +182,7 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 	return tokens
 }
 
-// Items returns the items that commas separate in the first parentheses, and the tokens after them.
+// Items returns the items in the first parentheses, which commas separate, and the tokens after the parentheses.
 func Items(tokens []Token) (items [][]Token, rest []Token) {
 	depth := 0
 	var item []Token
@@ -207,7 +207,7 @@ func Items(tokens []Token) (items [][]Token, rest []Token) {
 	return nil, nil
 }
 
-// Name returns the parts of the name that tokens begin with, and the tokens after it; nil if there is none.
+// Name returns the parts of the name at the start of tokens, nil if there is none, and the tokens after it.
 func Name(tokens []Token) (parts []string, rest []Token) {
 	for len(tokens) > 0 && (tokens[0].Quoted || isWord(tokens[0].Text[0])) {
 		parts, tokens = append(parts, tokens[0].Text), tokens[1:]
@@ -219,7 +219,7 @@ func Name(tokens []Token) (parts []string, rest []Token) {
 	return nil, tokens
 }
 
-// Words reports whether tokens begin with the given keywords, and returns the tokens after them.
+// Words reports whether tokens begin with these keywords. It returns the tokens after them.
 func Words(tokens []Token, words ...string) (rest []Token, ok bool) {
 	for i, w := range words {
 		if i >= len(tokens) || !tokens[i].Is(w) {

@@ -13,14 +13,14 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address identifies a table in a file of SQLite.
+// Address is the address of a table in an SQLite file.
 type Address struct {
 	shown string
 	path  string // absolute path of the file
 	table string
 }
 
-// word returns the path, quoted for a shell.
+// word returns the path, quoted for a shell if necessary.
 func (a *Address) word() string {
 	return suggest.Arg(a.path)
 }
@@ -66,7 +66,7 @@ func parse(arg string) (*Address, error) {
 	return a, nil
 }
 
-// check explains in plain words what the library would report as a number.
+// check explains in words what the library would report as a number.
 func (a *Address) check() error {
 	info, err := os.Stat(a.path)
 	switch {
@@ -82,7 +82,7 @@ func (a *Address) check() error {
 	return nil
 }
 
-// dsn returns the file's name for the library.
+// dsn returns the name of the file for the library.
 func (a *Address) dsn(immutable bool) string {
 	path := filepath.ToSlash(a.path)
 	if !strings.HasPrefix(path, "/") { // a path such as C:/…
@@ -96,7 +96,7 @@ func (a *Address) dsn(immutable bool) string {
 	return dsn
 }
 
-// unlogged reports whether there is neither a log nor a journal beside the file.
+// unlogged reports whether there is no log and no journal with content beside the file.
 func (a *Address) unlogged() bool {
 	return !slices.ContainsFunc([]string{"-wal", "-journal"}, func(ending string) bool {
 		info, err := os.Stat(a.path + ending)

@@ -1,3 +1,3 @@
-// Package sqlite reads a SQLite table as reader/sqltable reads a server's: key ranges in read-only sessions that share
-// one moment of the file while others write. Each value keeps its own type rather than its column's.
+// Package sqlite reads an SQLite table for reader/sqltable: as key ranges, in read-only sessions that see the same
+// state of the file while others write. A value has its own type, not its column's.
 package sqlite

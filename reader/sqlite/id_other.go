@@ -4,5 +4,5 @@ package sqlite
 
 import "io/fs"
 
-// fileID returns "": files cannot be distinguished on this system.
+// fileID returns "", because files with the same name cannot be distinguished on this system.
 func fileID(fs.FileInfo) string { return "" }

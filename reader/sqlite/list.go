@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List returns tables and views that match the address's table parameter, or all. It counts rows only in small files.
+// List returns tables and views that match the address's table parameter, or all. In large files it counts no rows.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, err := parse(arg)
 	if err != nil {
@@ -67,10 +67,10 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	return all, nil
 }
 
-// countedBytes is the size of the largest file whose rows are counted.
+// countedBytes is the size of the largest file in which rows are counted.
 const countedBytes = 64 << 20
 
-// count counts a table's rows and the bytes of its pages.
+// count sets the number of rows in a table and the size of its pages in bytes.
 func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
 	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+
 		"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)

@@ -29,10 +29,10 @@ type connection interface {
 type session struct {
 	conn   connection
 	of     *Address
-	frozen os.FileInfo // state of a file read without locks; else nil
+	frozen os.FileInfo // state of a file that is read without locks; otherwise nil
 }
 
-// Error codes of SQLite that are handled.
+// Error codes of SQLite that are handled here.
 const (
 	codePermission = 3
 	codeBusy       = 5
@@ -51,7 +51,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// explain adds advice if the error says that the file is damaged.
+// explain adds advice to an error that says that the file is damaged.
 func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
@@ -60,8 +60,8 @@ func (a *Address) explain(err error) error {
 		a.path, err, a.word())
 }
 
-// connect opens the file and begins a transaction, which sees one moment of it. A write-ahead log needs a file beside
-// it for shared memory. If that cannot be made and there is no log, the file is read as immutable and checked per page.
+// connect opens the file and begins a transaction, which sees one state of it. A write-ahead log needs a file beside it
+// for shared memory. If that cannot be made and there is no log, the file is read as immutable and checked per page.
 func (a *Address) connect(ctx context.Context) (*session, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *session) begin(ctx context.Context) error {
 
 func (s *session) Close() { _ = s.conn.Close() } // nothing was written
 
-// query returns the rows of a small result as text, with nulls as empty text.
+// query returns the rows of a small result as text. Nulls are "".
 func (s *session) query(ctx context.Context, sql string, args ...any) (all [][]string, err error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, v := range args {
@@ -153,7 +153,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		if i > 0 {
 			sql.WriteString(", ")
 		}
-		sql.WriteString("+" + quote(t.Columns[i].Name)) // an expression has no declared type to convert to
+		sql.WriteString("+" + quote(t.Columns[i].Name)) // an expression has no declared type, so nothing is converted
 	}
 	fmt.Fprintf(&sql, " FROM %s", t.Name)
 	args, word := []driver.NamedValue{}, " WHERE "
@@ -170,7 +170,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		}
 		sql.WriteString(word)
 		word = " AND "
-		if len(key) > 1 { // redundant, but makes an index with mixed directions usable
+		if len(key) > 1 { // redundant, but lets an index with mixed directions be used
 			leading := *t
 			leading.Key = t.Key[:1]
 			fmt.Fprintf(&sql, "%s %c= ?%d AND ", strings.Trim(rowOf(&leading), "()"), op[1], first)
@@ -201,7 +201,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return &rows{rows: r, of: t, by: s, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rowOf returns the key for SQL comparisons, with the collations of the key's own index.
+// rowOf returns the key for comparisons in SQL, with the collations of the key's index.
 func rowOf(t *sqltable.Table) string {
 	var parts []string
 	for _, k := range t.Key {
@@ -210,7 +210,7 @@ func rowOf(t *sqltable.Table) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// keyValue converts a key's value for the library.
+// keyValue converts the text of a key value to a value for the library.
 func keyValue(kind record.Kind, text []byte) (driver.Value, error) {
 	switch kind {
 	case record.Integer:
@@ -253,7 +253,7 @@ func (r *rows) Close() error {
 
 var errChanged = errors.New("the file was changed while it was read; start over with --fresh when nothing writes to it")
 
-// unchanged returns an error if a file read without locks has changed.
+// unchanged returns an error if a file that is read without locks has changed.
 func (s *session) unchanged() error {
 	if s.frozen == nil {
 		return nil
@@ -269,7 +269,7 @@ func (s *session) unchanged() error {
 	return nil
 }
 
-// write encodes the row's values: as their reader expects in columns of one kind, otherwise preceded by their kind.
+// write encodes the values of a row. In columns with several kinds, each value is preceded by its kind.
 func (r *rows) write() error {
 	r.room = r.room[:0]
 	for i, v := range r.values {
@@ -359,7 +359,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	if err == nil {
 		err = a.checkKey(ctx, s, t)
 	}
-	if err == nil { // the session is for use outside any snapshot
+	if err == nil { // the session is for use outside of any snapshot
 		_, err = s.conn.ExecContext(ctx, "COMMIT", nil)
 	}
 	if err != nil {
@@ -369,13 +369,13 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return s, t, nil
 }
 
-// snapshot is a set of transactions that see the same moment.
+// snapshot is a set of transactions that see the same state of the file.
 type snapshot struct{ sqltable.Together }
 
-// attempts limits the attempts to begin all sessions between two writes of others. A single session needs only one.
+// attempts limits the attempts to begin all sessions between two writes by others. One session needs one attempt.
 const attempts = 20
 
-// Snapshot begins all sessions again until the file has not changed in between.
+// Snapshot begins all sessions, repeatedly if necessary, until nothing was written meanwhile.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	look, err := a.connect(ctx)
@@ -428,7 +428,7 @@ func (a *Address) begin(ctx context.Context, sessions int) (*snapshot, error) {
 		h.end()
 		return nil, err
 	}
-	// The name shows the state of the file; its log may hold later changes.
+	// The name shows the state of the file; the log may have later changes.
 	h.Called = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 	return h, nil
 }

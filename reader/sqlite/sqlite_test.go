@@ -131,7 +131,7 @@ func TestRangesShareOneSnapshotDuringWrites(t *testing.T) {
 	if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
 		t.Errorf("%d rows, snapshots %+v", len(rows), got)
 	}
-	d.exec("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE") // needs exclusive access to the file
+	d.exec("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE") // this needs exclusive access to the file
 }
 
 func TestWriterWaitsWithoutWAL(t *testing.T) {
@@ -172,7 +172,7 @@ func TestKeysFollowTheirIndex(t *testing.T) {
 	conformance.Equal(t, strings.Join(keys, ","), ",A,B,a,b", "keys")
 }
 
-// explaining is a connection that returns query plans.
+// explaining is a connection that stores query plans.
 type explaining struct {
 	connection
 	plan *string

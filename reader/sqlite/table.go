@@ -17,13 +17,13 @@ import (
 type column struct {
 	declared  string
 	inKey     bool
-	collation string // collation in the key's index
+	collation string // collation in the index of the key
 }
 
 // rowid is the column that is added to a table without a primary key.
 const rowid = "rowid"
 
-// describe reads a table's columns and key. It refuses whatever cannot be read exactly.
+// describe reads a table's columns and key. It refuses a table that cannot be read exactly.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
 	encoding, err := s.query(ctx, "PRAGMA encoding")
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	}
 	t.Bytes, _ = strconv.ParseInt(version[0][1], 10, 64)
 	if t.Columns[0].Name == rowid && t.Columns[0].Of.(*column).declared == "" && len(columns) < len(t.Columns) {
-		fmt.Fprintf(&schema, ", version %s of the schema", version[0][0]) // VACUUM renumbers the rows and changes the version
+		fmt.Fprintf(&schema, ", version %s of the schema", version[0][0]) // VACUUM renumbers rows and changes the version
 	}
 	t.Schema = schema.String()
 	return t, nil
@@ -100,7 +100,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 var strictKinds = map[string]record.Kind{"INT": record.Integer, "INTEGER": record.Integer, "REAL": record.Double,
 	"TEXT": record.String, "BLOB": record.Binary}
 
-// describeKey finds the index that sorts the key, and the kinds of the key's values.
+// describeKey finds the index of the key and the kinds of the key's values.
 func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table, name string, without bool) error {
 	indexes, err := s.query(ctx, "SELECT name FROM pragma_index_list(?) WHERE origin = 'pk'", name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 		t.Columns = slices.Insert(t.Columns, 0, sqltable.Column{Name: rowid, Of: &column{collation: "BINARY"}})
 		t.Key = []int{0}
 		a.settle(t, 0, record.Integer)
-	case len(indexes) == 0 && !without: // the INTEGER PRIMARY KEY is the rowid
+	case len(indexes) == 0 && !without: // an INTEGER PRIMARY KEY is the rowid
 		a.settle(t, t.Key[0], record.Integer)
 	default:
 		if len(indexes) > 0 {
@@ -142,14 +142,14 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 	return nil
 }
 
-// settle sets the single kind of a key column.
+// settle sets the kind of a key column, which must be the same in all rows.
 func (a *Address) settle(t *sqltable.Table, i int, kind record.Kind) {
 	c := &t.Columns[i]
 	c.Kind, c.Type, c.Read = kind, sqltable.Types[kind], nil
 	c.Of.(*column).inKey = true
 }
 
-// keyKinds takes the kinds of the key's values from the first row. Reading fails at a row with other kinds.
+// keyKinds takes the kinds of the key's values from the first row. Reading fails at a row with others.
 func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) error {
 	var types []string
 	for _, k := range t.Key {
@@ -216,7 +216,7 @@ func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) e
 	return nil
 }
 
-// Bounds divides integer keys evenly between the least and the greatest, and finds other bounds by counting.
+// Bounds cuts integer keys at equal distances between the least and the greatest. It finds other bounds by counting.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) (bounds [][][]byte, err error) {
 	s, ranges := look.(*session), t.Ranges()
 	if len(t.Key) == 1 && t.Columns[t.Key[0]].Kind == record.Integer {
@@ -237,7 +237,7 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// evenly returns the keys of rows at about equal distances.
+// evenly returns keys of rows at approximately equal distances.
 func (s *session) evenly(ctx context.Context, t *sqltable.Table, ranges int) (bounds [][][]byte, err error) {
 	k := quote(t.Columns[t.Key[0]].Name)
 	ends, err := s.query(ctx, "SELECT min("+k+"), max("+k+") FROM "+t.Name)
@@ -265,7 +265,7 @@ func (s *session) evenly(ctx context.Context, t *sqltable.Table, ranges int) (bo
 	return bounds, nil
 }
 
-// keyAfter returns the key that comes rows rows after another, or nil if there is none.
+// keyAfter returns the key that is rows rows after the key from, or nil if there is none.
 func (s *session) keyAfter(ctx context.Context, t *sqltable.Table, from [][]byte, rows int) ([][]byte, error) {
 	only := *t
 	only.Columns = nil

@@ -1,2 +1,2 @@
-// Package sqlname parses and writes names TABLE or SCHEMA.TABLE, quoting parts where necessary. Split undoes Join.
+// Package sqlname parses and writes names such as TABLE or SCHEMA.TABLE, quoted if necessary. Split undoes Join.
 package sqlname

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Part returns one part of a name, quoted if necessary.
+// Part returns a part of a name, quoted if necessary.
 func Part(name string) string {
 	if strings.ContainsAny(name, `."`) {
 		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -21,7 +21,7 @@ func Join(parts ...string) string {
 	return strings.Join(all, ".")
 }
 
-// Split splits a name into its parts, none empty. A quote is literal inside a part that does not begin with one.
+// Split returns the parts of a name. No part is empty. Quotes are literal in a part that does not begin with one.
 func Split(text string) (parts []string, err error) {
 	for rest := text; ; {
 		var part string

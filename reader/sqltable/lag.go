@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Lagging is a Server that knows the replication lag: its own if it is a replica, else its replicas'.
+// Lagging is a Server that knows a replication lag: its own if it is a replica, otherwise that of its replicas.
 type Lagging interface {
 	Server
-	// Watch opens a session that queries the lag.
+	// Watch opens a session for querying the lag.
 	Watch(context.Context) (Watch, error)
 }
 
@@ -24,30 +24,30 @@ type Watch interface {
 	Close()
 }
 
-// Unwatched says why a lag can never be known.
+// Unwatched says why the lag can never be known.
 type Unwatched struct{ Says string }
 
 func (e *Unwatched) Error() string { return e.Says }
 
-// lagEvery is the time between two queries for the lag.
+// lagEvery is the time between queries for the lag.
 const lagEvery = time.Second
 
-// lagWatch pauses a reading while replication lags.
+// lagWatch pauses reading while replication lags.
 type lagWatch struct {
 	server Lagging
 	max    time.Duration
-	limit  time.Duration // the longest pause
+	limit  time.Duration // longest pause
 
 	onPause func(why string)
 
 	mu    sync.Mutex
 	watch Watch
-	asked time.Time // when the lag was last within the limit
+	asked time.Time // when the lag was last found to be within max
 
-	paused atomic.Int64 // a Duration, atomic so that reading it does not wait for a server
+	paused atomic.Int64 // total time of pauses, a Duration; atomic because mu is held while waiting for a server
 }
 
-// check returns an error if the lag can never be known.
+// check returns an error if the lag cannot be queried.
 func (l *lagWatch) check(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *lagWatch) check(ctx context.Context) error {
 	return err
 }
 
-// wait returns once the lag is within the limit.
+// wait returns once the lag is at most max, or fails if that takes too long.
 func (l *lagWatch) wait(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func lagText(lag time.Duration, known bool, err error) string {
 	return fmt.Sprintf("replication lags by %v", lag.Round(time.Millisecond))
 }
 
-// ask queries the lag, in a new session if there is none.
+// ask queries the lag. If there is no session, it opens one.
 func (l *lagWatch) ask(ctx context.Context) (lag time.Duration, known bool, err error) {
 	if l.watch == nil {
 		if l.watch, err = l.server.Watch(ctx); err != nil {
@@ -129,7 +129,7 @@ func (l *lagWatch) close() {
 	}
 }
 
-// laggedError says that replication lag has held up a reading for too long.
+// laggedError says that replication lag has paused reading for too long.
 type laggedError struct{ says string }
 
 func (e *laggedError) Error() string { return e.says }

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Listed is what a server says about a table, without reading it.
+// Listed is what a server knows about a table without reading it.
 type Listed struct {
-	Table   string   `json:"table"`   // as written in an address's table parameter
-	Address string   `json:"address"` // address for a load
+	Table   string   `json:"table"`   // as in the table parameter of an address
+	Address string   `json:"address"` // address with which to load the table
 	Kind    string   `json:"kind"`    // table or view
 	Rows    int64    `json:"rows"`    // approximate; -1 if unknown
 	Bytes   int64    `json:"bytes"`   // approximate, without indexes; -1 if unknown
 	Key     []string `json:"key,omitempty"`
-	Refused string   `json:"refused,omitempty"` // why it cannot be loaded by this address
+	Refused string   `json:"refused,omitempty"` // why it cannot be loaded with this address
 }
 
-// OfTable sets the table in a server's address. The rest is unchanged.
+// OfTable sets the table in a server's address. It leaves the rest unchanged.
 func OfTable(arg, table string) string {
 	table = "table=" + url.QueryEscape(table)
 	before, query, _ := strings.Cut(arg, "?")
@@ -39,8 +39,8 @@ func OfTable(arg, table string) string {
 	return before + "?" + strings.Join(kept, "&")
 }
 
-// Parameters parses an address's query. Unlike url.URL.Query it fails for a malformed parameter, which might be one
-// that asks for TLS. Errors never show a value, which may be a password.
+// Parameters parses the query of an address. Unlike url.URL.Query, it fails for a malformed parameter, which may be one
+// that requires TLS. Its errors do not contain values, which may be passwords.
 func Parameters(query string) (url.Values, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {

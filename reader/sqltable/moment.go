@@ -10,26 +10,26 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// MaxJoint limits the sessions that read one Moment.
+// MaxJoint is the largest number of sessions that read a Moment.
 const MaxJoint = 16
 
-// Moments are the shared snapshots that a job's loads read, one per database. All loads are added before any reads.
+// Moments are the snapshots that the loads of a job share, one per database. Add all loads before any of them reads.
 type Moments struct {
 	all []*Moment
 }
 
-// Moment is a snapshot of several tables whose Origins share a few sessions. A lost snapshot is replaced by a new one.
+// Moment is a snapshot of several tables whose Origins share a few sessions. If it is lost, a new one replaces it.
 type Moment struct {
 	*sessions
 	database string
 	tables   []Server
 	lag      *lagWatch
-	private  bool // used only by the shards of one table
-	done     int  // tables that were loaded before
-	left     int  // unfinished loads; guarded by sessions.mu
+	private  bool // whether it is used only by the shards of one table
+	done     int  // number of tables loaded before
+	left     int  // number of unfinished loads; guarded by sessions.mu
 }
 
-// Add adds a table; done: it is loaded already. Tables share the sessions of the largest request, at most MaxJoint.
+// Add adds a table; done means that it is loaded already. Sessions is the tables' largest request, at most MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {
@@ -68,7 +68,7 @@ func (m *Moments) find(s Joint) *Moment {
 	return nil
 }
 
-// Of returns the Moment that a table shares with others, or nil if it is read alone.
+// Of returns the Moment that a table shares with others, or nil if it has its own snapshot.
 func (m *Moments) Of(s Server) *Moment {
 	if joint, ok := s.(Joint); ok && m != nil {
 		if of := m.find(joint); of != nil && len(of.tables)+of.done > 1 {
@@ -78,7 +78,7 @@ func (m *Moments) Of(s Server) *Moment {
 	return nil
 }
 
-// Database describes what the tables share, for users; Sessions is the largest number of sessions that read them.
+// Database returns what the tables share, for users. Sessions returns the largest number of sessions that read them.
 func (m *Moment) Database() string { return m.database }
 
 func (m *Moment) Sessions() int { return m.cfg.Sessions }
@@ -90,7 +90,7 @@ func (m *Moments) Close() {
 	}
 }
 
-// Ended notes that the load of a table has ended. After the last one the snapshot is released.
+// Ended records that the load of a table has ended. The last one releases the snapshot.
 func (m *Moment) Ended() {
 	m.mu.Lock()
 	m.left--
@@ -116,7 +116,7 @@ func (m *Moment) open(ctx context.Context, before Snapshot) (Snapshot, source.Po
 	return m.cfg.Server.(Joint).SnapshotOf(ctx, m.tables, m.cfg.Sessions, before)
 }
 
-// Refused marks an error that would occur in every session.
+// Refused marks an error that would also occur in any other session.
 func Refused(err error) error { return &refusedError{err} }
 
 type refusedError struct{ error }
@@ -128,7 +128,7 @@ func Unreadable(table string) error {
 	return Refused(fmt.Errorf("%s could not be read when the snapshot of all tables began; load it by itself", table))
 }
 
-// Busy marks an error, such as a table lock not granted, after which the Moment can be tried again. Busy(nil) is nil.
+// Busy marks an error after which the Moment can be tried again, such as a table lock not granted. Busy(nil) is nil.
 func Busy(err error) error {
 	if err == nil {
 		return nil
@@ -140,7 +140,7 @@ type busyError struct{ error }
 
 func (e *busyError) Unwrap() error { return e.error }
 
-// endOfPage is the time to finish a page after its load has ended: interrupting a session would lose it to other loads.
+// endOfPage is the time that a page may take after its load has ended: an interrupted session is lost to other loads.
 const endOfPage = 5 * time.Second
 
 func withGrace(ctx context.Context) (context.Context, func()) {
@@ -152,7 +152,7 @@ func withGrace(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// pageBy reads a page by a session. In a Moment it first checks that the table is the same in that snapshot.
+// pageBy reads a page in a session. In a Moment, it first checks that the table is the same in that session's snapshot.
 func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	if o.cfg.Moment == nil {
 		return p.page(p.ctx, by)
@@ -165,7 +165,7 @@ func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	return p.page(ctx, by)
 }
 
-// describeIn describes the table, or its shards, in a session's snapshot, once for each snapshot.
+// describeIn describes the table, or its shards, as a session sees them, once for each snapshot.
 func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
@@ -196,7 +196,7 @@ func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	return nil
 }
 
-// only returns the number of the snapshot that the table must be read from, or -1 for any.
+// only returns the number of the snapshot from which the table must be read, or -1 for any.
 func (o *Origin) only() int {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
@@ -220,7 +220,7 @@ func (o *Origin) failed(s *sessions, by *session, err error) {
 	}
 }
 
-// looking calls do with a session that looks at the table: in the Moment, repeated if lost, or outside any snapshot.
+// looking calls do with a session for examining the table: one of the Moment, retried if lost, or one of no snapshot.
 func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) error) (err error) {
 	if o.cfg.Moment == nil {
 		return do(ctx, o.look)

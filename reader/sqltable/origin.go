@@ -16,25 +16,25 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config says how a table is read.
+// Config says which table to read, and how.
 type Config struct {
 	Server   Server
-	Sessions int           // concurrent sessions; 0 means DefaultSessions
-	RetryFor time.Duration // how long to retry after losing a session; 0 means a minute
-	// Whole means that all rows must be from one snapshot: a reading that loses it fails.
+	Sessions int           // number of concurrent sessions; 0 means DefaultSessions
+	RetryFor time.Duration // how long to retry after a session is lost; 0 means a minute
+	// Whole means that all rows must be from one snapshot. A reading that loses its snapshot fails.
 	Whole bool
-	// Shards are tables that are read as one, Server first, with the address Pattern; nil for a single table.
+	// Shards are tables to read as one. Server is the first; Pattern is the address. Nil means a single table.
 	Shards  []Server
 	Pattern string
-	// Alone allows the other tables of the Moment to be read from another snapshot than this table.
+	// Alone allows other tables of the Moment to be read from another snapshot than this table.
 	Alone bool
-	// MaxRow is the largest row in bytes; a larger row ends the reading with an error. 0 means no limit.
+	// MaxRow is the size of the largest row in bytes. A larger row ends the reading with an error. 0 means no limit.
 	MaxRow int64
-	// MaxRows limits the rows read per second; 0 means no limit.
+	// MaxRows is the largest number of rows to read per second; 0 means no limit.
 	MaxRows float64
 	// MaxLag is the replication lag above which reading pauses. 0 means no limit; otherwise the Server must be Lagging.
 	MaxLag time.Duration
-	// Moment is shared with tables that are read together; nil if this table has a snapshot of its own.
+	// Moment is shared with other tables that are read together. Nil means that the table has its own snapshot.
 	Moment *Moment
 	// OnPause is called with the reason each time reading pauses, from any goroutine. It may be nil.
 	OnPause func(why string)
@@ -47,13 +47,13 @@ const (
 
 // outage is the state of a server that does not respond.
 type outage struct {
-	failing atomic.Int64 // parts that are retrying
+	failing atomic.Int64 // number of parts that are retrying
 
 	mu   sync.Mutex
 	told time.Time
 }
 
-// Short failures are not reported, and longer ones only now and then, for all parts together.
+// Short failures are not reported; longer ones are reported now and then, for all parts together.
 const (
 	outageAfter = 2 * time.Second
 	outageEvery = 30 * time.Second
@@ -62,7 +62,7 @@ const (
 // Waiting reports whether parts are retrying because the server does not respond.
 func (o *Origin) Waiting() bool { return o.outage.failing.Load() > 0 }
 
-// tell reports that a part has not been able to read since a given time, and why.
+// tell reports that a part has not been able to read since a time, and why.
 func (o *Origin) tell(since time.Time, why error) {
 	o.outage.mu.Lock()
 	defer o.outage.mu.Unlock()
@@ -92,16 +92,16 @@ type Origin struct {
 	cfg     Config
 	divided bool // Divide was called in this process
 
-	again []byte // an earlier reading's division; nil to divide the table
+	again []byte // division of an earlier reading; nil to divide the table
 
 	mu    sync.Mutex
 	of    *Table
 	from  [][][]byte // lower bounds of all ranges but the first
 	place source.Position
-	look  Session // for descriptions and samples, outside any snapshot
+	look  Session // for descriptions and samples, outside of any snapshot
 	read  *sessions
-	lag   *lagWatch // nil if lag is not limited
-	pace  *pace     // nil if speed is not limited
+	lag   *lagWatch // nil if the lag is not limited
+	pace  *pace     // nil if the rate is not limited
 	done  reading
 	opens int // number of open parts
 	left  int // number of unfinished parts
@@ -109,12 +109,12 @@ type Origin struct {
 	outage outage
 }
 
-// reading records which snapshots an Origin's rows were read from.
+// reading records the snapshots from which an Origin's rows were read.
 type reading struct {
 	noted noted
 
 	seeing sync.Mutex
-	seen   *held    // in a Moment: snapshot in which the table was last described
+	seen   *held    // in a Moment: the snapshot in which the table was last described
 	tables []*Table // in a Moment: the table, or its shards
 }
 
@@ -141,10 +141,10 @@ func New(c Config) *Origin {
 	return o
 }
 
-// Again makes Divide return the division of an earlier reading. Call it before Divide.
+// Again makes Divide return the division of an earlier reading. It must be called before Divide.
 func (o *Origin) Again(division []byte) { o.again = division }
 
-// RangeOf returns the range of the keys whose first column is the given integer.
+// RangeOf returns the range of the keys whose first column is the integer first, or false if that is uncertain.
 func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +155,7 @@ func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 		bound, err := strconv.ParseInt(string(key[0]), 10, 64)
 		switch {
 		case err != nil || bound == first && len(key) > 1:
-			return 0, false // depends on the rest of the key
+			return 0, false // it depends on the rest of the key
 		case bound > first:
 			return n, true
 		}
@@ -164,7 +164,7 @@ func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	return n, true
 }
 
-// Describe returns the table's columns and the indexes of the primary key's columns.
+// Describe returns the columns of the table, and the indexes of the primary key's columns.
 func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, nil, err
@@ -214,17 +214,17 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 	return nil
 }
 
-// division is how a table was cut into ranges, as stored in the run folder.
+// division says how a table was cut into ranges. It is stored in the run folder.
 type division struct {
 	Table  string
 	Bounds [][][]byte // lower bounds of all ranges but the first, in the server's notation
-	// Position is older than all snapshots of the ranges. An attempt that resumes keeps the position of the first one.
+	// Position is before all snapshots of the ranges. A resumed attempt keeps the position of the first attempt.
 	Position source.Position `json:",omitzero"`
 	// Shards are the divisions of all shards but the first.
 	Shards []division `json:",omitempty"`
 }
 
-// Divide cuts the table by a sample of its keys, and gets the position from which to follow its changes.
+// Divide cuts the table by a sample of its keys, and finds the position from which to follow its changes.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// bounds returns the lower bounds of the ranges of the table, or of a shard.
+// bounds returns the lower bounds of the ranges of a table or shard, except the first.
 func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err error) {
 	if t.Ranges() > 1 {
 		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
@@ -273,7 +273,7 @@ func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err e
 	return bounds, err
 }
 
-// SnapshotEnded is the error for resuming a reading whose rows must all be from one snapshot.
+// SnapshotEnded returns the error for resuming a reading whose rows must all be from one snapshot.
 func SnapshotEnded(of string) error {
 	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and "+
 		"--require-snapshot does not allow another one; start over with --fresh", of)
@@ -329,7 +329,7 @@ func (o *Origin) sessions() *sessions {
 		return o.cfg.Moment.sessions
 	}
 	if o.read == nil {
-		if o.look != nil { // it may be the only session that the server allows a user
+		if o.look != nil { // it may be the only session that the user is allowed
 			o.look.Close()
 			o.look = nil
 		}
@@ -338,7 +338,7 @@ func (o *Origin) sessions() *sessions {
 	return o.read
 }
 
-// open opens a snapshot of this table alone.
+// open opens a snapshot of this table only.
 func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ source.Position, err error) {
 	now, t, err := o.cfg.Server.Snapshot(ctx, o.cfg.Sessions, before)
 	if err == nil && t.Schema != o.of.Schema {
@@ -351,7 +351,7 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
-// HangUp ends the sessions that look at the table and its shards. They are reopened when needed.
+// HangUp ends the sessions for examining the table and its shards. They are reopened when needed.
 func (o *Origin) HangUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -364,7 +364,7 @@ func (o *Origin) HangUp() {
 	}
 }
 
-// reads adds to the number of parts to be read. When none is left, the server's snapshot ends.
+// reads adds to the number of unfinished parts. When none is left, the snapshot on the server ends.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

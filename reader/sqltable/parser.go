@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// page holds rows of the snapshot: each value is its length plus one as a varint, or 0 for null, and then its text.
+// page holds rows of the snapshot. Each value is its length plus one as a varint, 0 for null, followed by its text.
 type page struct {
 	source.Ready
 	of    *Table
-	text  []byte // nil after reuse
-	bytes int64  // memory taken by the page
+	text  []byte // nil once reused
+	bytes int64  // memory of the page
 	rows  int
 	first [][]byte // key of the first row
 }
 
-// texts keeps the text buffers of parsed pages, which would be most of a reading's garbage.
+// texts holds the buffers of parsed pages. Without it, they would be most of the garbage of a reading.
 var texts sync.Pool
 
 // newText returns an empty buffer for a page of about budget bytes.
@@ -34,7 +34,7 @@ func newText(budget int) []byte {
 	return make([]byte, 0, budget+budget/8)
 }
 
-// reuse keeps the text's memory for a later page, unless a large row has made it too large.
+// reuse makes the buffer available to a later page, unless a large row has made it too large.
 func (pg *page) reuse() {
 	if cap(pg.text) <= 2*pageBytes {
 		text := pg.text
@@ -56,7 +56,7 @@ type parser struct {
 	scratch []byte
 }
 
-// NewParser makes a parser of the used columns; nil means all.
+// NewParser returns a parser of the used columns; nil means all.
 func (p *part) NewParser(used []int) source.Parser {
 	r := &parser{of: p.t, fields: make([]record.Datum, len(p.t.Columns))}
 	if used != nil {

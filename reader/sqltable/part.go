@@ -22,14 +22,14 @@ type part struct {
 	source.Pages
 	of       *Origin
 	t        *Table
-	ctx      context.Context // ends the reading when cancelled
+	ctx      context.Context // ends the reading if cancelled
 	number   int
 	name     string
 	from, to [][]byte
-	only     [][][]byte // keys still to be read instead of the range; nil reads the range
+	only     [][][]byte // keys still to be read, in place of a range; nil for a range
 
 	begin    source.Place
-	bytes    int // of a page; 0 means pageBytes
+	bytes    int // size of a page in bytes; 0 means pageBytes
 	closed   bool
 	progress progress
 }
@@ -37,13 +37,13 @@ type part struct {
 // progress is the state of reading a part.
 type progress struct {
 	begun, ended bool
-	next         [][]byte // key where the next page begins; nil for the part's start
-	past         bool     // the next page begins after that key
-	splits       int      // splits so far
+	next         [][]byte // key at which the next page begins; nil for the start of the part
+	past         bool     // whether the next page begins after that key
+	splits       int      // number of splits so far
 	row          int      // approximate bytes per row; 0 if unknown
 }
 
-// The approximate bytes of a page, its maximum rows, and the maximum rows of a part's first page.
+// The approximate size of a page in bytes, its largest number of rows, and that of a part's first page.
 const (
 	pageBytes   = 1 << 20
 	maxPageRows = 20_000
@@ -58,7 +58,7 @@ func (p *part) About() source.About {
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
-		a.AlsoUnique = t.Unique // keys are unique only within a shard
+		a.AlsoUnique = t.Unique // in several shards, keys are unique only together with the shard
 	}
 	for _, c := range t.Columns {
 		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)
@@ -90,10 +90,10 @@ func (t *Table) show(key [][]byte) string {
 // Identity identifies the table and its server by the schema, which includes the order of keys.
 func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.Schema}, nil }
 
-// Sample reads the first rows, outside the snapshot. Errors are left to the load.
+// Sample reads the first rows, outside of the snapshot. It leaves errors to the load.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	if err := p.of.describe(p.ctx); err != nil {
-		return 1, nil // the load reports the error
+		return 1, nil // the load will report the error
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return err
 		})
 		if err != nil {
-			return max(read, 1), nil // the load reports the error
+			return max(read, 1), nil // the load will report the error
 		}
 		if pg.rows == 0 {
 			return read, nil
@@ -222,15 +222,15 @@ func (p *part) tryPage() (*page, error) {
 	return pg, nil
 }
 
-// keyAt is the position of a key value in a page's text: key columns may be anywhere in a row.
+// keyAt is the position of a key value in the text of a page: key columns may be anywhere in a row.
 type keyAt struct{ from, to int }
 
-// key returns a copy of a key's values, because the page's text may still be moved.
+// key returns a copy of a key's values, because the text of the page may still be moved.
 func (pg *page) key(at []keyAt) [][]byte {
 	values := make([][]byte, len(at))
 	for i, a := range at {
 		if a.from >= 0 {
-			values[i] = append([]byte{}, pg.text[a.from:a.to]...) // an empty value must not become nil, which is null
+			values[i] = append([]byte{}, pg.text[a.from:a.to]...) // an empty value must not become nil, which means null
 		}
 	}
 	return values
@@ -285,7 +285,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if q.Past {
 		before = p.progress.next
 	}
-	// If rows are larger than expected, the remaining ones are left to the next page.
+	// If rows are larger than expected, the rest of them is left to the next page.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
 		values := rows.Values()
 		if err := p.fits(values); err != nil {
@@ -309,7 +309,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if n := pg.rows; n > 0 {
 		p.progress.next = make([][]byte, len(at))
 		for i, v := range pg.key(at) {
-			p.progress.next[i] = append([]byte{}, v...) // an empty value must not become nil, which is null
+			p.progress.next[i] = append([]byte{}, v...) // an empty value must not become nil, which means null
 		}
 		p.progress.past, p.progress.row = true, max(len(pg.text)/n, 16)
 	}
@@ -332,7 +332,7 @@ func (p *part) fits(values [][]byte) error {
 	return nil
 }
 
-// after adds to an error about a row which row it follows.
+// after adds to an error about a row the key of the row before it.
 func (p *part) after(err error, pg *page, at []keyAt) error {
 	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err
@@ -347,7 +347,7 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 	return fmt.Errorf("after the row %s: %w", p.t.show(key), err)
 }
 
-// checkClaim returns an error if a row's key has a null or equals the previous row's key.
+// checkClaim returns an error if the key of a row has a null, is too long or equals the key of the row before.
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {
@@ -383,7 +383,7 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// Close ends the sessions when the last part is closed.
+// Close closes the part. The last part to be closed ends the sessions.
 func (p *part) Close() error {
 	if !p.closed {
 		p.closed = true
@@ -396,7 +396,7 @@ func (p *part) Close() error {
 	return nil
 }
 
-// A saved place is the key's values in the server's notation, each preceded by its length.
+// A stored place holds the values of a key in the server's notation, each preceded by its length.
 
 func appendPlace(dst []byte, key [][]byte) []byte {
 	for _, v := range key {

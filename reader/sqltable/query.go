@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// CheckQuery refuses a query that could not be resumed with the address's table and key, else returns it trimmed.
+// CheckQuery returns a query, trimmed, or refuses one that cannot be resumed with the address's table and key.
 func CheckQuery(query, table string, key []string) (string, error) {
 	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
 	word := query[:len(query)-len(strings.TrimLeftFunc(query, unicode.IsLetter))]
@@ -29,8 +29,8 @@ func CheckQuery(query, table string, key []string) (string, error) {
 	return query, nil
 }
 
-// ByQuery says how to load rows without a usable key: by a query sorted by the columns that identify its rows. Without
-// key, the user has to name them.
+// ByQuery says how to load rows that have no usable key: by a query sorted by the columns that identify its rows. If
+// key is empty, the user has to name them.
 func ByQuery(columns, from string, key ...string) string {
 	names := make([]string, len(key))
 	for i, k := range key {
@@ -44,7 +44,7 @@ func ByQuery(columns, from string, key ...string) string {
 	return fmt.Sprintf("load it with --query %s, and in the address key=%s, not table=", query, strings.Join(names, ","))
 }
 
-// Claim makes the columns named by the user the key of a query's rows.
+// Claim makes the columns named by the user the key of the query's rows.
 func (t *Table) Claim(key []string) error {
 	t.Claimed = true
 	seen := map[string]bool{}

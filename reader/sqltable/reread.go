@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Reread returns the rows with the given keys, read in a snapshot of their own.
+// Reread returns the rows with these keys, read in a snapshot of their own.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
-	if o.cfg.Shards != nil { // would query every shard for every key, in one snapshot
+	if o.cfg.Shards != nil { // it would query every shard for every key, in one snapshot
 		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg
@@ -54,12 +54,12 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 	return p, nil
 }
 
-// pageOfKeys reads the rows of the next keys in only.
+// pageOfKeys reads the rows with the next keys in only.
 func (p *part) pageOfKeys(ctx context.Context, by Session) (*page, error) {
 	pg := &page{of: p.t, text: newText(pageBytes)}
 	at, rest := make([]keyAt, len(p.t.Key)), p.only
 	for ; len(rest) > 0 && len(pg.text) < pageBytes && pg.rows < maxPageRows; rest = rest[1:] {
-		// A row with the key, if there is one, is the first row at or after it.
+		// If a row has the key, it is the first row from the key on.
 		rows, err := by.Page(ctx, p.t, Query{Lower: rest[0], Limit: 1, Once: true})
 		if err != nil {
 			return nil, err

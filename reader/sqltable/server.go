@@ -13,33 +13,33 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Server is a table on a server, named by an address.
+// Server is a table on a server, identified by an address.
 type Server interface {
-	// Shown returns the address for users, without its password, and Name the table's name.
+	// Shown returns the address for users, without its password. Name returns the name of the table.
 	Shown() string
 	Name() string
-	// Look opens a session outside any snapshot and describes the table.
+	// Look opens a session outside of any snapshot and describes the table.
 	Look(ctx context.Context) (Session, *Table, error)
-	// Bounds returns, in ascending order, at most MaxRanges - 1 keys that cut the table into ranges of similar row counts.
+	// Bounds returns up to MaxRanges - 1 keys, in ascending order, that cut the table into ranges of similar size.
 	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
-	// Snapshot opens a snapshot for that many sessions and describes its table. before is the lost snapshot, or nil.
+	// Snapshot opens a snapshot for this many sessions and describes the table in it. before is the lost snapshot, or nil.
 	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
-	// Lost reports whether an error concerns the session, not the query, so that another session may succeed.
+	// Lost reports whether an error is about the session and not the query, so that another session may succeed.
 	Lost(error) bool
 }
 
 // Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database describes what tables of one snapshot share, for users: server, database and user; "" if they cannot.
+	// Database returns what the tables of a snapshot share, for users: server, database and user. "" means that none can.
 	Database() string
-	// SnapshotOf opens a snapshot of several tables of the database, which cannot be altered until it ends, and returns
-	// the position from which to follow their changes. An unreadable table is left out; Describe says why.
+	// SnapshotOf opens a snapshot of several tables of the database and returns the position from which to follow their
+	// changes. The tables cannot be altered until it ends. An unreadable table is omitted; Describe says why.
 	SnapshotOf(ctx context.Context, tables []Server, sessions int, before Snapshot) (Snapshot, source.Position, error)
-	// Describe describes the table in a session of such a snapshot.
+	// Describe describes the table as a session of such a snapshot sees it.
 	Describe(context.Context, Session) (*Table, error)
-	// Twice returns a key that occurs in several tables, followed by the numbers of two of them, or nil. The session is of
-	// such a snapshot and has described the tables.
+	// Twice returns a key that occurs in several tables, followed by the numbers of two of them, or nil. The session must
+	// be of such a snapshot and have described the tables.
 	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
@@ -49,17 +49,17 @@ type Limited interface {
 	LimitRow(bytes int64)
 }
 
-// Typed is a Server whose queries fail for a key that the columns' types cannot hold.
+// Typed is a Server whose queries fail for keys that the columns' types cannot hold.
 type Typed interface {
 	Server
-	// MayHold reports whether a column can hold a value with that text.
+	// MayHold reports whether a column can hold a value with this text.
 	MayHold(c *Column, text []byte) bool
 }
 
 // Positioned is a Server whose changes can be followed from a position.
 type Positioned interface {
 	Server
-	// Position returns the position to follow from, asked before any snapshot. What is unknown is marked, with the reason.
+	// Position returns the position from which to follow changes, found before any snapshot. Unknown parts have a reason.
 	Position(ctx context.Context, look Session, t *Table, sessions int) (source.Position, error)
 }
 
@@ -75,7 +75,7 @@ func isFull(s Server, err error) bool {
 	return ok && c.Full(err)
 }
 
-// NeedsOne is advice for a server that has no session left, to append to an error.
+// NeedsOne is advice to append to an error that says that the server has no session left.
 const NeedsOne = "; let it have more, or read with &sessions=1 in its address, which takes one session"
 
 // Keeper is a Snapshot whose own session can read it if no other can join.
@@ -93,17 +93,17 @@ type Lacking interface {
 // Snapshot is a consistent view of tables that several sessions read.
 type Snapshot interface {
 	Name() string // the server's name for it
-	// Sessions returns the sessions that read the snapshot if no more can join; nil means that any number can.
+	// Sessions returns the sessions of the snapshot if no others can join. Nil means that any number can join.
 	Sessions() []Session
-	// Join opens a session of the snapshot.
+	// Join opens a session that reads the snapshot.
 	Join(context.Context) (Session, error)
-	// Alive reports whether the snapshot can still be joined.
+	// Alive reports whether sessions can still join the snapshot.
 	Alive(context.Context) bool
-	// Close ends the snapshot, not its sessions.
+	// Close ends the snapshot, but not its sessions.
 	Close()
 }
 
-// Together is embedded by a Snapshot whose sessions all begin at once, so that no other can join.
+// Together is embedded by a Snapshot whose sessions all begin together, so that no other can join.
 type Together struct {
 	Called string // the server's name for the snapshot
 	All    []Session
@@ -121,25 +121,25 @@ func (*Together) Join(context.Context) (Session, error) {
 // Alive is never called.
 func (*Together) Alive(context.Context) bool { return false }
 
-// Close does nothing: the snapshot ends with its sessions.
+// Close does nothing, because the snapshot ends with its sessions.
 func (*Together) Close() {}
 
 // Session runs one query at a time.
 type Session interface {
-	// Page returns a page's rows in key order.
+	// Page returns the rows of a page in key order.
 	Page(context.Context, *Table, Query) (Rows, error)
 	Close()
 }
 
-// Query selects the rows of a page: keys from Lower, or after it if Past, and before Upper; nil means no bound.
+// Query selects the rows of a page: keys from Lower, or after it if Past is set, and before Upper. Nil means no bound.
 type Query struct {
 	Lower, Upper [][]byte
 	Past         bool
-	Limit        int  // maximum number of rows
-	Once         bool // no page follows this one
+	Limit        int  // largest number of rows
+	Once         bool // no page will follow this one
 }
 
-// Rows are the rows of a page. Values are valid until the next call of Next; a nil value is null.
+// Rows are the rows of a page. Values are valid until the next call of Next. A nil value is null.
 type Rows interface {
 	Next() bool
 	Values() [][]byte
@@ -148,16 +148,16 @@ type Rows interface {
 
 // Table describes a table.
 type Table struct {
-	Name    string // as written in SQL
+	Name    string // as in SQL
 	Columns []Column
 	Key     []int      // indexes of the primary key's columns
-	Unique  [][]string // further unique keys
-	Bytes   int64      // approximate bytes of the rows
-	Schema  string     // must stay the same for a reading to continue
-	Claimed bool       // the user claims that this is a query's key; its order is checked
-	MaxKey  int        // longest claimed key in bytes that the server sorts by in full; 0 for no limit
+	Unique  [][]string // other unique keys
+	Bytes   int64      // approximate size of the rows in bytes
+	Schema  string     // must remain the same for a reading to continue
+	Claimed bool       // whether the user claims that Key is a query's key, whose order is checked
+	MaxKey  int        // bytes of a claimed key value by which the server sorts; 0 means all
 	Of      any        // identifies the table for the server
-	inKey   []int      // by column: index in the key, or -1
+	inKey   []int      // by column: index in Key, or -1
 }
 
 // Column is a column of a table.
@@ -165,10 +165,10 @@ type Column struct {
 	Name string
 	Type table.Type // type of the loaded values
 	Kind record.Kind
-	// Read converts a value's text; nil converts by kind. It appends new bytes to scratch.
+	// Read converts the text of a value, appending new bytes to scratch. Nil means conversion by Kind.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
 	Of   any // identifies the column for the server
-	// Declared is the type and collation on the server.
+	// Declared is the column's type and collation on the server.
 	Declared string
 }
 
@@ -177,7 +177,7 @@ var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Uns
 	record.Double:  table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String}
 
-// settle computes the derived fields of a Table.
+// settle sets the fields of a Table that follow from others.
 func (t *Table) settle() {
 	t.inKey = make([]int, len(t.Columns))
 	for i := range t.inKey {
@@ -188,7 +188,7 @@ func (t *Table) settle() {
 	}
 }
 
-// AddUnique adds unique indexes, each row an index name and a column, which is empty for an index of part of the rows.
+// AddUnique adds unique indexes. Each row is an index and a column, which is "" if the index does not cover all rows.
 func (t *Table) AddUnique(rows [][]string) {
 	byIndex := map[string][]string{}
 	for _, r := range rows {
@@ -203,20 +203,20 @@ func (t *Table) AddUnique(rows [][]string) {
 	}
 }
 
-// Limits of ranges. A table has one range per RangeBytes.
+// A table has one range per RangeBytes, up to MaxRanges.
 const (
 	RangeBytes = 2 << 20
 	MaxRanges  = 64
 )
 
-// Ranges returns the number of ranges for the table.
+// Ranges returns the number of ranges of the table.
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
-// ErrSnapshot ends a reading whose rows must be from one snapshot.
+// ErrSnapshot ends a reading whose rows must all be from one snapshot.
 var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot " +
 	"(--require-snapshot, and every sync); give the command again with --fresh")
 
-// Passing marks the error of a server that was unavailable or too busy: the same query may succeed later.
+// Passing marks the error of an unavailable or overloaded server: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }
 
 type passingError struct{ error }
@@ -229,7 +229,7 @@ func (e *passingError) Unwrap() error { return e.error }
 // ErrCut says that the server ended the connection.
 var ErrCut = Passing(errors.New("the server ended the connection"))
 
-// changedError ends a reading whose remaining rows would not match those already read.
+// changedError ends a reading whose remaining rows would not be consistent with those already read.
 type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
@@ -245,7 +245,7 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("the table or its server changed since the load began: it %s; start over with --fresh", what)
 }
 
-// only returns the first elements of list that other lacks, joined by commas; "" if there are none.
+// only returns the first elements of list that are not in other, separated by commas, or "" if there are none.
 func only(list, other []string) string {
 	const most = 4
 	var parts []string
@@ -274,7 +274,7 @@ func (e *RowTooLarge) Error() string {
 		"without them)", e.Bytes, e.Limit)
 }
 
-// final reports whether an error would occur in any other session too.
+// final reports whether an error would also occur in any other session.
 func final(err error) bool {
 	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) ||
 		errors.As(err, new(*laggedError)) || errors.As(err, new(*refusedError)) ||

@@ -9,26 +9,26 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are the sessions of one reading, or of all readings of a Moment. Each is lent for one page at a time.
+// sessions are the sessions of a reading, or of all readings of a Moment. Each is lent for one page.
 type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
 
 	mu       sync.Mutex
-	came     sync.Cond // a session was returned or lost
+	came     sync.Cond // signals that a session was returned or lost
 	borrowed int
-	most     int // maximum sessions: fewer than requested if the server has no more
+	most     int // largest number of sessions, which is smaller than requested if the server has no more
 	idle     []*session
 	held     *held // snapshot for new sessions; nil before the first page
-	took     int   // snapshots opened so far
+	took     int   // number of snapshots opened so far
 }
 
-// noted lists the ranges read from each snapshot. It has its own lock, so that readers do not wait for a server.
+// noted lists the ranges read from each snapshot. It has its own lock, so that its readers do not wait for a server.
 type noted struct {
 	sync.Mutex
 	read []source.Snapshot
-	of   []*held     // snapshot of each element of read
-	at   map[int]int // by part: index in read
+	of   []*held     // the snapshot of each element of read
+	at   map[int]int // by part: index in read of its latest snapshot
 }
 
 // held is a snapshot in use.
@@ -36,9 +36,9 @@ type held struct {
 	Snapshot
 	taken  time.Time
 	place  source.Position
-	number int  // number of the snapshot, from 0
-	fixed  int  // number of sessions left if no more can join; else 0
-	lost   bool // no session can read it any more
+	number int  // number of the snapshot, counted from 0
+	fixed  int  // number of sessions left, if no others can join; otherwise 0
+	lost   bool // no session can read it any longer
 }
 
 // session is a session that reads a snapshot.
@@ -53,7 +53,7 @@ func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, sour
 	return s
 }
 
-// borrow returns a free session of the snapshot with the number only, or of any if that is -1.
+// borrow returns a free session of the snapshot with number only, or of any snapshot if only is -1.
 func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 	}
 }
 
-// joinFor limits the wait for another session while others are reading: a full pooler does not answer.
+// joinFor is the time to wait for another session while others are reading. A full pooler does not answer.
 const joinFor = 5 * time.Second
 
 // join opens a session of the snapshot. It returns nil if the snapshot is lost or the server has no more sessions.
@@ -114,7 +114,7 @@ func (s *sessions) join(ctx context.Context) (*session, error) {
 		s.cfg.fewer(1, err)
 		return &session{keeper.Alone(), s.held}, nil
 	case ctx.Err() != nil || !s.cfg.Server.Lost(err) || s.held.Alive(ctx):
-		return nil, err // only this session failed, not the snapshot
+		return nil, err // this session has failed, but not the snapshot
 	}
 	s.held.lost = true
 	s.held.Close()
@@ -166,7 +166,7 @@ func (s *sessions) giveBack(one *session) {
 	s.came.Broadcast()
 }
 
-// drop ends a failed session. If no session can join its snapshot, the others go on; with the last one it is lost.
+// drop ends a failed session. If no others can join its snapshot, the rest continue; without any, the snapshot is lost.
 func (s *sessions) drop(one *session) {
 	one.Close()
 	s.mu.Lock()

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// MaxShards limits the tables read as one.
+// MaxShards is the largest number of tables that are read as one.
 const MaxShards = 1024
 
-// shardRange matches the part of an address that names shards: numbers with as many digits as the first one.
+// shardRange matches the part of an address that names shards. Their numbers have as many digits as the first one.
 var shardRange = regexp.MustCompile(`([?&]table=[^&]*)\{(\d+)\.\.(\d+)\}`)
 
-// Shards returns the addresses of the tables of an address such as …?table=t_{00..63}, or nil if it names one table.
+// Shards returns the addresses of the tables in an address such as …?table=t_{00..63}, or nil if it names one table.
 func Shards(address string) (all []string, err error) {
 	at := shardRange.FindStringSubmatchIndex(address)
 	if at == nil {
@@ -40,7 +40,7 @@ func Shards(address string) (all []string, err error) {
 	return all, nil
 }
 
-// servers returns the table, or its shards.
+// servers returns the shards, or the only table.
 func (c *Config) servers() []Server {
 	if c.Shards != nil {
 		return c.Shards
@@ -56,7 +56,7 @@ func (r *reading) shards() []*Table {
 	return r.tables[1:]
 }
 
-// checkShards refuses shards that differ, and rows of two shards with the same key.
+// checkShards refuses shards with different columns or keys, and shards that have a row with the same key.
 func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) error {
 	first := all[0]
 	for _, t := range all[1:] {
@@ -93,12 +93,12 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 		"shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
 }
 
-// shape describes the part of a column that must be the same in all shards.
+// shape returns what must be the same about a column in all shards.
 func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }
 
-// TwiceSQL selects a key that several tables have, and the numbers of the first and last. columns and tables are SQL.
+// TwiceSQL selects a key in several tables, with the numbers of the first and the last. columns and tables are SQL.
 func TwiceSQL(columns, tables []string) string {
 	key := strings.Join(columns, ", ")
 	var all []string

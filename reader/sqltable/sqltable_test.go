@@ -119,7 +119,7 @@ func TestScanHonoursReadLimit(t *testing.T) {
 			p.took(p.limit())
 		}
 		conformance.Equal(t, time.Since(begun), 2900*time.Millisecond, "30 pages of %d rows", p.limit())
-		time.Sleep(time.Hour) // idle time earns no extra rows
+		time.Sleep(time.Hour) // idle time must not permit extra rows
 		for range 2 {
 			begun = time.Now()
 			conformance.Must(t, p.wait(t.Context()))
@@ -133,10 +133,10 @@ func TestScanHonoursReadLimit(t *testing.T) {
 	conformance.Equal(t, (&pace{perSecond: 0.5}).limit(), 1, "limit")
 }
 
-// scripted is a server with a script of lags; after the last one the lag is zero.
+// scripted is a server that reports a script of lags. After the last one, the lag is zero.
 type scripted struct {
 	Server
-	lags    []any // each a time.Duration, an error, or nil for an unknown lag
+	lags    []any // each is a time.Duration, an error, or nil for an unknown lag
 	opened  int
 	watched bool
 }
@@ -213,7 +213,7 @@ func TestReadingEndsWhenPausedTooLong(t *testing.T) {
 func TestUnknowableLagIsRefused(t *testing.T) {
 	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
 	conformance.Refused(t, l.check(t.Context()), "max-lag: nobody says", "error")
-	if err := l.check(t.Context()); err != nil { // unknown now, but not forever
+	if err := l.check(t.Context()); err != nil { // unknown now, but perhaps known later
 		t.Error(err)
 	}
 }
@@ -239,26 +239,26 @@ func TestAddressNamesShards(t *testing.T) {
 	}
 }
 
-// shown is a server with nothing but an address.
+// shown is a server that has only an address.
 type shown struct{ Server }
 
 func (shown) Shown() string { return "shards" }
 
-// TestShardRowsAreNotReread: the first shard alone would report the rows of other shards as deleted.
+// TestShardRowsAreNotReread is needed because the first shard alone would report the rows of others as deleted.
 func TestShardRowsAreNotReread(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
 	_, err := o.Reread(t.Context(), nil)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards is several tables"), "%v", err)
 }
 
-// counting is a server with the keys 1 to rows, whose sessions fail as the test says.
+// counting is a server with the keys 1 to rows. Tests make its sessions fail.
 type counting struct {
 	rows   int
 	schema string
-	pages  int                      // pages requested
-	page   func(page int) error     // called before a page; nil never fails
-	row    func(key int) error      // called for each row; an error replaces the row
-	open   func(snapshot int) error // called before a snapshot
+	pages  int                      // number of pages requested
+	page   func(page int) error     // called before each page; nil never fails
+	row    func(key int) error      // called for each row; an error takes the row's place
+	open   func(snapshot int) error // called before each snapshot
 	taken  int
 }
 
@@ -286,7 +286,7 @@ func (c *counting) Snapshot(context.Context, int, Snapshot) (Snapshot, *Table, e
 }
 func (c *counting) Close() {}
 
-// moment is a snapshot that any number of sessions can join until a session is killed.
+// moment is a snapshot that any number of sessions can join until one is killed.
 type moment struct {
 	*counting
 	name string
@@ -334,7 +334,7 @@ func (n *numbers) Next() bool {
 func (n *numbers) Values() [][]byte { return [][]byte{strconv.AppendInt(nil, int64(n.next-1), 10)} }
 func (n *numbers) Close() error     { return n.err }
 
-// readAll returns the number of rows read and the error that ended the reading.
+// readAll returns the number of rows read, and the error that ended the reading.
 func readAll(t *testing.T, o *Origin) (rows int, err error) {
 	t.Helper()
 	division, err := o.Divide(t.Context())
@@ -374,9 +374,9 @@ func TestFailingServerIsRetriedOrEndsReading(t *testing.T) {
 		what  string
 		fail  func(c *counting)
 		rows  int
-		want  string // part of the error; empty for none
-		taken int    // number of snapshots taken
-		exit  int    // exit code of the load: 2 if repeating it would fail the same way
+		want  string // part of the error; "" for no error
+		taken int    // number of snapshots opened
+		exit  int    // exit code of the load: 2 if repeating it would fail in the same way
 	}{
 		{"a query that is killed is asked again in the same snapshot", func(c *counting) {
 			c.page = func(page int) error {
@@ -456,8 +456,8 @@ func TestFailingServerIsRetriedOrEndsReading(t *testing.T) {
 	}
 }
 
-// TestOnlyIndexesOfKeyColumnsCount: a unique index with a column outside the key proves nothing about the key, because
-// rows may differ only in that column.
+// TestOnlyIndexesOfKeyColumnsCount uses unique indexes with columns outside of the key. They prove nothing about the
+// key, because rows may differ only in these columns.
 func TestOnlyIndexesOfKeyColumnsCount(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"},
@@ -491,7 +491,7 @@ func TestUnresponsiveServerIsReportedAfterTwoSeconds(t *testing.T) {
 	}
 }
 
-// few is a server with one session, which also keeps the snapshot, or two.
+// few is a server with one session, which also keeps the snapshot, or with two.
 type few struct {
 	*counting
 	left int

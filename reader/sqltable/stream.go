@@ -10,28 +10,28 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Stream serves pages from one long answer of the server, for a query that is run only once.
+// Stream serves pages from a single long result, for a query that is run only once.
 type Stream struct {
 	// Ask requests the rows from Lower on, without a limit.
 	Ask func(context.Context, Query) (Rows, error)
 
-	rows Rows     // the rest of the answer; nil if there is none
+	rows Rows     // the rest of the result; nil if there is none
 	at   [][]byte // key of the last row read
-	over bool     // the answer has ended after that row
+	over bool     // whether the result ended after that row
 }
 
-// Page continues the answer if the page begins where the last one ended; otherwise it asks anew.
+// Page continues the result if the page begins where the last one ended. Otherwise it runs the query again.
 func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	p := &streamed{of: s, t: t, left: q.Limit}
 	if (s.rows != nil || s.over) && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
-		p.ended = s.over // saves a query for the end
+		p.ended = s.over // saves a query at the end
 		return p, nil
 	}
 	if s.rows != nil {
 		_ = s.rows.Close() // the error no longer matters
 		s.rows = nil
 	}
-	if q.Past { // also reads a second row with the same key, to detect it
+	if q.Past { // the row is read again to detect a second row with its key
 		q.Past, p.skip = false, q.Lower
 	}
 	rows, err := s.Ask(ctx, q)
@@ -42,12 +42,12 @@ func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	return p, nil
 }
 
-// streamed is one page of a Stream.
+// streamed is a page of a Stream.
 type streamed struct {
 	of    *Stream
 	t     *Table
 	left  int
-	skip  [][]byte // key of a row already read, to be skipped; nil if there is none
+	skip  [][]byte // key of a row that was already read, to be skipped; nil if there is none
 	ended bool
 }
 
@@ -74,7 +74,7 @@ func (p *streamed) Next() bool {
 
 func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
 
-// Close keeps the answer for the next page unless it has been read to its end.
+// Close keeps the result for the next page unless its end has been read.
 func (p *streamed) Close() error {
 	rows := p.of.rows
 	if !p.ended || rows == nil {
@@ -86,7 +86,7 @@ func (p *streamed) Close() error {
 	return err
 }
 
-// pace limits the rows read per second, over all sessions, to spare the server, because a load reads ahead.
+// pace limits the rows read per second in all sessions, to spare the server, because a load reads ahead.
 type pace struct {
 	perSecond float64
 
@@ -94,7 +94,7 @@ type pace struct {
 	free time.Time // when the next page may be requested
 }
 
-// wait returns when the next page may be read.
+// wait waits until the next page may be read.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	d := time.Until(p.free)
@@ -111,5 +111,5 @@ func (p *pace) took(rows int) {
 	p.free = p.free.Add(time.Duration(float64(rows) / p.perSecond * float64(time.Second)))
 }
 
-// limit returns the rows that a page may have: those of a tenth of a second.
+// limit returns the largest number of rows in a page, which is that of a tenth of a second.
 func (p *pace) limit() int { return int(max(p.perSecond/10, 1)) }

@@ -13,29 +13,29 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Looked is an Origin for commands that examine a table: sampled attributes are columns with their newest values.
+// Looked is an Origin for commands that examine a table. Sampled attributes are columns with their newest values.
 type Looked struct {
 	*Origin
-	Keyed bool // sources declare the table's key unique and have the column Written
+	Keyed bool // sources declare the key of the table as unique and have the column Written
 }
 
-// Written is an artificial column: the time at which a row's newest cell was written, in milliseconds.
+// Written is an artificial column: the time at which the newest cell of a row was written, in milliseconds since 1970.
 const Written = "(written)"
 
 // Name returns the table's name for messages.
 func (l Looked) Name() string { return l.cfg.Name }
 
-// Bounds returns the starts of the table's partitions, like scan.Partitions.
+// Bounds returns the starts of the table's partitions, as scan.Partitions does.
 func (l Looked) Bounds(ctx context.Context) ([]table.Value, error) {
 	admin := &client.Admin{Client: l.cfg.Client, Context: ctx}
 	bounds, _, err := scan.NewPartitions(admin, l.cfg.Client, l.cfg.Table.Name).Read(time.Now())
 	return bounds, err
 }
 
-// Limits of the sample from which the columns are found.
+// Limits of the sample in which columns are found.
 const (
 	lookedParts = 16
-	lookedBytes = 256 << 10 // sampled bytes of a part
+	lookedBytes = 256 << 10 // number of bytes to sample in a part
 )
 
 // Open implements source.Origin.

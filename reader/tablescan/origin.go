@@ -20,32 +20,32 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config says which table to read, what of it, and how.
+// Config says which table to read, what to read of it, and how.
 type Config struct {
 	Client *tablestore.TableStoreClient
-	Table  *client.Table // the service's description
-	Name   string        // the table's name for users; "" means its own
+	Table  *client.Table // the service's description of it
+	Name   string        // name of the table for users; "" means its own
 
 	From, To   []table.Value           // values of the first key columns: from inclusive, to exclusive; nil means no bound
-	Columns    []string                // attributes to read besides those added by name; nil for all
-	Filter     tablestore.ColumnFilter // filter that the service applies; may be nil
-	FilterText string                  // the filter as the user wrote it
-	FilterUses []string                // columns in the filter, which the service must read
-	Where      *keyexpr.Where          // condition that is checked here; may be nil
-	Versions   int                     // newest versions to read of each cell; 0 for all
-	Since      int64                   // omit cells with lower timestamps, in ms; 0 omits none
+	Columns    []string                // attributes to read, in addition to columns added by name; nil means all
+	Filter     tablestore.ColumnFilter // applied by the service; may be nil
+	FilterText string                  // Filter as the user wrote it
+	FilterUses []string                // columns in Filter, which the service must read
+	Where      *keyexpr.Where          // condition checked here; may be nil
+	Versions   int                     // number of newest versions of each cell to read; 0 means all
+	Since      int64                   // omit cells with lower timestamps, in ms since 1970; 0 means omit none
 
 	scan.Manner
 	RetryFor time.Duration // how long to retry a page; 0 means client.Patience
-	Ranges   int           // minimum ranges, if the service says where to cut; 0 means DefaultRanges
+	Ranges   int           // smallest number of ranges, if the service says where to cut; 0 means DefaultRanges
 }
 
-// DefaultRanges exceeds the number read concurrently, so that ranges of different sizes end at about the same time.
+// DefaultRanges is more than are read concurrently, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
 // Origin reads a table as a series of ranges. It counts what its sources read.
 type Origin struct {
-	Clock *client.Clock // the service's clock, set before Divide; nil if the time is unknown
+	Clock *client.Clock // the service's clock; set before Divide; nil if the time is unknown
 
 	cfg   Config
 	units atomic.Int64
@@ -64,26 +64,26 @@ func New(c Config) *Origin {
 	return &Origin{cfg: c}
 }
 
-// Units returns the read capacity units that this process has used.
+// Units returns the number of read capacity units that this process has used.
 func (o *Origin) Units() int64 { return o.units.Load() }
 
 // Made returns the time at which the service created the table.
 func (o *Origin) Made() time.Time { return time.UnixMicro(o.cfg.Table.Created).UTC() }
 
-// LeftOut returns how many rows Config.Where has left out in this process.
+// LeftOut returns the number of rows that Config.Where has excluded in this process.
 func (o *Origin) LeftOut() int64 { return o.left.Load() }
 
-// division is how a table was cut into ranges, as stored in the run folder.
+// division says how a table was cut into ranges. It is stored in the run folder.
 type division struct {
 	Table   string
-	Created int64 // the table's creation time, as in client.Table
+	Created int64 // creation time of the table, as in client.Table
 	Key     []keyColumn
 	Bounds  [][]byte // lower bounds of all ranges but the first
-	// Position is older than everything that was read.
+	// Position is before everything that was read.
 	Position source.Position `json:",omitzero"`
 }
 
-// Position returns a time; cells written later may be missing.
+// Position returns a time. Cells written after it may have been missed.
 func (o *Origin) Position() source.Position { return o.place }
 
 // now returns the Position for the current time.
@@ -101,7 +101,7 @@ func (o *Origin) now(ctx context.Context) (p source.Position) {
 	return p
 }
 
-// keyColumn is a key column in the form that divisions have always had.
+// keyColumn is a key column in the format of stored divisions, which must not change.
 type keyColumn struct {
 	Name string
 	Type uint8
@@ -175,10 +175,10 @@ func (o *Origin) admin(ctx context.Context) *client.Admin {
 	return &client.Admin{Client: o.cfg.Client, Context: ctx, RetryFor: o.cfg.RetryFor, Proven: true}
 }
 
-// checkEvery is the time between two checks that the table is the same, because pages do not identify their table.
+// checkEvery is the time between checks that the table is the same, which pages do not show.
 const checkEvery = 10 * time.Second
 
-// same returns an error if the table is not the one that reading began with. Unless certain, it rarely checks.
+// same returns an error if the table is not the one that reading began with. Unless certain is set, it checks rarely.
 func (o *Origin) same(ctx context.Context, certain bool) error {
 	o.check.Lock()
 	defer o.check.Unlock()
@@ -192,10 +192,10 @@ func (o *Origin) same(ctx context.Context, certain bool) error {
 	return nil
 }
 
-// suspectFor limits how long a failed reading checks whether its table was replaced.
+// suspectFor is the time for which a failed reading tries to find out whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// why returns why a reading has failed: the table was replaced, or err.
+// why returns why a reading has failed: because the table was replaced, otherwise err.
 func (o *Origin) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -218,7 +218,7 @@ func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	return s
 }
 
-// ToRead returns the attributes that a request names: wanted, added and used in conditions; nil means all.
+// ToRead returns the attributes to request: those wanted, added and used in conditions. Nil means all.
 func (c *Config) ToRead(added []string) []string {
 	if c.Columns == nil {
 		return nil
@@ -240,8 +240,8 @@ func (c *Config) ToRead(added []string) []string {
 	return read
 }
 
-// AllVersions exceeds any table's limit, so that no version is lost if the table's options change.
+// AllVersions is more than any table's limit, so that no version is lost if that limit changes.
 const AllVersions = 1<<31 - 1
 
-// maxColumnsToGet limits the columns that a request can name besides a key column.
+// maxColumnsToGet is the largest number of columns that a request can name in addition to a key column.
 const maxColumnsToGet = 1023

@@ -20,28 +20,28 @@ func (p *part) NewParser([]int) source.Parser {
 type parser struct {
 	source.Plain
 	keys   int
-	place  map[string]int // from a requested column to its index in fields
+	place  map[string]int // by requested column: its index in fields
 	fields []record.Datum
 	cells  []record.Cell
 	at     []int64 // by field: timestamp of its value
 	rec    record.Record
 	packs  bool
 
-	tells   bool // whether a field has the time of a row's last write
+	tells   bool // whether a field holds the time of a row's last write
 	written int  // index of that field
 }
 
-// Records converts rows of one table to records. It is for one goroutine.
+// Records converts rows of a table to records. It is not safe for concurrent use.
 type Records struct {
 	parser parser
 }
 
-// NewRecords makes Records for a table with that many key columns.
+// NewRecords returns Records for a table with this many key columns.
 func NewRecords(keys int) *Records {
 	return &Records{parser: parser{keys: keys, fields: make([]record.Datum, keys)}}
 }
 
-// Of returns a row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
+// Of returns a row as a record, with its key in Fields and its attributes in Cells. It is valid until the next call.
 func (r *Records) Of(row []byte) *record.Record {
 	r.parser.unpack(row)
 	rec := &r.parser.rec
@@ -84,7 +84,7 @@ func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	return key.Attributes()
 }
 
-// unpack decodes a row's key, its cells, and the newest versions of the requested columns.
+// unpack decodes the key of a row, its cells, and the newest versions of the requested columns.
 func (p *parser) unpack(row []byte) {
 	attributes := p.key(row)
 	for i := p.keys; i < len(p.fields); i++ {

@@ -21,19 +21,19 @@ type part struct {
 	source.Pages
 	source.TableRows
 	of       *Origin
-	ctx      context.Context // ends the reading when cancelled
+	ctx      context.Context // ends the reading if cancelled
 	name     string
 	from, to []table.Value
-	one      bool // the range is a single key of several
+	one      bool // whether the range is a single key of several
 
 	begin  source.Place
 	pager  *scan.Pager // nil before the first Next
-	splits int         // splits so far
-	bytes  int         // bytes of a split; 0 for the service's own page size
-	row    int         // approximate bytes of a row; 0 if unknown
+	splits int         // number of splits so far
+	bytes  int         // size of a split in bytes; 0 means the service's own page size
+	row    int         // approximate size of a row in bytes; 0 if unknown
 }
 
-// pieceBytes is the approximate memory of a page: 4 MB of rows, and the SDK's copy.
+// pieceBytes is the approximate memory of a page: 4 MB of rows and the SDK's copy.
 const pieceBytes = 8 << 20
 
 func (p *part) About() source.About {
@@ -75,7 +75,7 @@ func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Schema: s.String()}, nil
 }
 
-// sampleRows is the number of rows that one sampling request reads.
+// sampleRows is the number of rows that a sampling request reads.
 const sampleRows = 200
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -89,7 +89,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 			return read, nil
 		}
 		if err != nil {
-			return max(read, 1), nil // the load reports the error
+			return max(read, 1), nil // the load will report the error
 		}
 		pg.take()
 		if err := pg.Prepare(); err != nil {
@@ -103,7 +103,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes limits a page's rows, going by the size of earlier rows.
+// SetSplitBytes limits the rows of a page, by the size of earlier rows.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 func (p *part) Seek(to source.Place, _ source.Chain) {
@@ -162,12 +162,12 @@ func (p *part) Next() (source.Piece, error) {
 	}
 }
 
-// maxPageRows is the service's limit for a page.
+// maxPageRows is the service's limit for the rows of a page.
 const maxPageRows = 5000
 
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
-	p.of.left.Add(pg.left) // not in a sample, whose rows are read again
+	p.of.left.Add(pg.left) // not when sampling, because those rows are read again
 	if say := p.of.cfg.OnRows; say != nil {
 		say(len(pg.rows))
 	}
@@ -181,7 +181,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 		nil
 }
 
-// keyOf returns a copy of a row's primary key, which remains valid after the page.
+// keyOf returns a copy of a row's primary key, which remains valid after the page is reused.
 func keyOf(row []byte) (key []table.Value) {
 	for c := plainbuffer.KeyCells(row); c.Next(); {
 		v := c.Value()
@@ -191,7 +191,7 @@ func keyOf(row []byte) (key []table.Value) {
 	return key
 }
 
-// KeyOf returns a row's primary key.
+// KeyOf returns the primary key of a row.
 func KeyOf(r *scan.Row) (key []table.Value) {
 	for _, c := range r.PrimaryKey.PrimaryKeys {
 		key = append(key, client.ValueOf(c.Value))
@@ -209,11 +209,11 @@ type page struct {
 	of     *part
 	packed scan.PackedPage
 	rows   []judged
-	size   int   // approximate bytes, as the service counts them
-	left   int64 // rows left out by Where
+	size   int   // approximate size in bytes, as the service counts it
+	left   int64 // number of rows that Where has excluded
 }
 
-// judged is a row, and the reason if it cannot be loaded.
+// judged is a row with the reason why it cannot be loaded, if it cannot.
 type judged struct {
 	row []byte
 	bad *table.Reason
@@ -237,13 +237,13 @@ func (pg *page) take() {
 	pg.size = int(float64(all) * float64(size) / float64(max(looked, 1)))
 }
 
-// sizedRows: one row in this many is measured, and the others are assumed to have the same size per byte.
+// sizedRows is the number of rows of which one is measured. The others are assumed to have the same size per byte.
 const sizedRows = 16
 
-// reuse returns the page's memory for later pages.
+// reuse makes the memory of the page available to later pages.
 func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf returns a row's approximate size in bytes.
+// sizeOf returns the approximate size of a row in bytes.
 func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {

@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A place has the key's values: each as its type, and its integer or its length and bytes. Ordering keys escape bytes
-// and would therefore be too long for some keys.
+// A place holds the values of a key: each has its type, and its integer or its length and bytes. An ordering key would
+// be too long for some keys, because it escapes bytes.
 
 // appendPlace appends the place of a key, or of its first columns.
 func appendPlace(dst []byte, key []table.Value) []byte {
@@ -32,7 +32,7 @@ func appendPlace(dst []byte, key []table.Value) []byte {
 
 var errPlace = errors.New("a saved key cannot be decoded")
 
-// placeValues returns the key of a place.
+// placeValues returns the key at a place.
 func placeValues(place []byte) (key []table.Value, err error) {
 	for len(place) > 0 {
 		v := table.Value{Type: table.Type(place[0])}
@@ -58,7 +58,7 @@ func placeValues(place []byte) (key []table.Value, err error) {
 	return key, nil
 }
 
-// ShowKey formats a row's key for users.
+// ShowKey formats the key of a row for users.
 func ShowKey(r *scan.Row) string {
 	var columns []table.KeyColumn
 	for _, c := range r.PrimaryKey.PrimaryKeys {
@@ -87,12 +87,12 @@ func showPlace(columns []table.KeyColumn, place []byte) string {
 	return strings.Join(parts, ", ")
 }
 
-// Reread returns the rows with the given keys, each as it is when read.
+// Reread returns the rows with these keys, each as it is when read.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	return &some{&part{of: o, ctx: ctx, name: o.cfg.Name, one: true}, keys}, nil
 }
 
-// some reads the rows of given keys, one single-key range after another.
+// some reads the rows with given keys, one single-key range after another.
 type some struct {
 	*part
 	keys [][]table.Value // keys still to be read

@@ -55,7 +55,7 @@ func (w *world) key(i int) *tablestore.PrimaryKey {
 	return tabletest.Key("id", int64(i/3-100), "name", fmt.Sprint("name ", i%3), "raw", bytes.Repeat([]byte{0}, i%5))
 }
 
-// fill makes rows 0 to n−1, with cells of all types, with several versions, and rows without cells.
+// fill writes rows 0 to n−1. They have cells of all types and several versions; some have no cells.
 func (w *world) fill(n int) {
 	w.Helper()
 	tabletest.Fill(w, w.SDK, n, func(i int) tablestore.RowChange {
@@ -77,7 +77,7 @@ func (w *world) config() Config {
 	return Config{Client: w.SDK, Table: conformance.Try(w.Admin.Describe("t")).Must(w)}
 }
 
-// parts opens the ranges between bounds of the first key column.
+// parts opens the ranges between these bounds of the first key column.
 func (w *world) parts(c Config, bounds ...int64) []source.Source {
 	w.Helper()
 	o := New(c)
@@ -102,7 +102,7 @@ func (w *world) division(c Config, bounds ...int64) []byte {
 	return append(text, "]}"...)
 }
 
-// read reads a source and returns its keys and the number of its cells.
+// read reads a source. It returns the keys and the number of cells.
 func read(s source.Source) (keys []string, cells int, err error) {
 	p := s.NewParser(nil)
 	for {
@@ -140,7 +140,7 @@ func TestTableKeepsSourceContract(t *testing.T) {
 			sourcetest.Check(t, func() source.Source {
 				parts := w.parts(c, bounds...)
 				p := parts[len(parts)/2].(*part)
-				p.bytes = 3000 // otherwise all rows are one page
+				p.bytes = 3000 // otherwise all rows are in one page
 				return p
 			})
 		})
@@ -266,12 +266,12 @@ func TestPositionIsBeforeReading(t *testing.T) {
 	before := time.Now()
 	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	p := position(o, kept)
-	// The date of a response may be in whole seconds.
+	// The date in a response may be in whole seconds.
 	if at := p.ResumeFrom.Time.Add(source.Lead); at.After(time.Now()) || before.Sub(at) > 3*time.Second {
 		t.Errorf("%v, and it began between %v and now", at, before)
 	}
 	conformance.Equal(t, position(New(c), kept).Follow(), p.Follow(), "in a process that resumes")
-	o.Clock = new(client.Clock) // a clock that learns nothing from responses
+	o.Clock = new(client.Clock) // a clock that no response has set
 	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	conformance.Equal(t, position(o, kept).Follow(),
 		"to follow the source from here: resume_from unknown: answers of the service have no date", "")
@@ -311,7 +311,7 @@ func TestPlaceOfLongestKeyFits(t *testing.T) {
 	}
 }
 
-// Pages reuse memory: records must equal those of the SDK's rows, and a split's information must remain valid.
+// TestReusedPagesHaveSameRecords compares records with the SDK's rows. Facts about a split must remain valid, too.
 func TestReusedPagesHaveSameRecords(t *testing.T) {
 	w := newWorld(t)
 	const rows = 3000

@@ -13,14 +13,14 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// broken is a part that violates one clause of the contract.
+// broken is a part that violates a clause of the contract.
 type broken struct {
 	*keyedPart
 	how    string
 	splits int
 }
 
-// ways maps the clauses to the suite's message for a source that violates them.
+// ways maps clauses to the suite's message about a source that violates them.
 var ways = map[string]string{
 	"a live source counts from 0 after Seek":        "sought",
 	"a live source begins before the key":           "record",
@@ -127,7 +127,7 @@ func (b *broken) NewParser(used []int) source.Parser {
 	return b.keyedPart.NewParser(used)
 }
 
-// twice gives the first record of every split the key 0.
+// twice is a parser that gives the key 0 to the first record of each split.
 type twice struct{ source.Parser }
 
 func (t twice) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
@@ -181,7 +181,7 @@ type brokenWide struct {
 	Wide
 	about  func(*source.About)
 	lacks  bool
-	change func(used []int, rec *record.Record) // called for every record
+	change func(used []int, rec *record.Record) // called for each record
 	adds   func(names []string) []string
 }
 
@@ -222,7 +222,7 @@ func (p brokenParser) Parse(sp source.Split, each func(*record.Record)) (records
 	})
 }
 
-// onCells returns a source that changes every record with cells.
+// onCells returns a source that applies change to each record with cells.
 func onCells(change func(rec *record.Record)) brokenWide {
 	return brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {
 		if len(rec.Cells) > 0 {
@@ -231,7 +231,7 @@ func onCells(change func(rec *record.Record)) brokenWide {
 	}}
 }
 
-// brokenWides are sources that each violate one clause, with the suite's message.
+// brokenWides are sources that violate one clause each, with the suite's message about it.
 var brokenWides = map[string]struct {
 	source brokenWide
 	says   string
@@ -268,7 +268,7 @@ var brokenWides = map[string]struct {
 
 const brokenEnv = "SOURCETEST_BROKEN_WIDE"
 
-// The suite fails its test, so it runs in a process of its own.
+// TestSuiteDetectsBrokenWideSource runs the suite in a process of its own, because the suite fails its test.
 func TestSuiteDetectsBrokenWideSource(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		Check(t, func() source.Source {

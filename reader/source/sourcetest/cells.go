@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkCells checks that the cells of records agree with About.
+// checkCells checks that the cells of records are as About says.
 func checkCells(t *testing.T, open func() source.Source) {
 	s := open()
 	defer s.Close()
@@ -70,7 +70,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 	}
 }
 
-// selfDescribed is a record in text form, by column name.
+// selfDescribed is a self-describing record as text.
 type selfDescribed struct {
 	bad    bool
 	cells  string
@@ -78,7 +78,7 @@ type selfDescribed struct {
 	newest map[string]string // newest cells, by name
 }
 
-// described reads a source and checks each record's cells. It returns the records of a Wide source.
+// described reads a source and checks the cells of each record. If the source is Wide, it returns the records.
 func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
 	t.Helper()
 	splits, err := cut(s)
@@ -112,7 +112,7 @@ func described(t *testing.T, s source.Source, used []int, columns []string) (all
 	return all
 }
 
-// checkedCells returns a record's cells as text and adds the newest of each name to newest.
+// checkedCells returns the cells of a record as text, and adds the newest cell of each name to newest.
 func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) string {
 	var s []byte
 	times := map[string][]int64{}

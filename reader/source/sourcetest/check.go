@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Check tests the contract of source.Source. open returns the same source each time, unread, with at least two splits.
+// Check tests the contract of source.Source. open must return the same source, unread, with at least two splits.
 func Check(t *testing.T, open func() source.Source) {
 	t.Helper()
 	var whole reading
@@ -24,7 +24,7 @@ func Check(t *testing.T, open func() source.Source) {
 		t.Helper()
 		s := open()
 		defer func() {
-			for range 2 { // closing twice is allowed
+			for range 2 { // closing a source twice is allowed
 				if err := s.Close(); err != nil {
 					t.Errorf("close: %v", err)
 				}
@@ -93,7 +93,7 @@ func Check(t *testing.T, open func() source.Source) {
 			conformance.Must(t, err)
 			columns := len(s.About().Columns)
 			if columns == 0 {
-				return // no columns without a request, as records describe themselves
+				return // records describe themselves, so there is no column unless requested
 			}
 			last := columns - 1
 			p := s.NewParser([]int{last})
@@ -156,7 +156,7 @@ func Check(t *testing.T, open func() source.Source) {
 	})
 }
 
-// checkLive begins at every place that a reading reached, with a different record number.
+// checkLive begins at every place that a reading reached, with another record number.
 func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	const counted = 1 << 30
 	for i, place := range whole.places {
@@ -181,7 +181,7 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	}
 }
 
-// checkUnique compares the keys of all records.
+// checkUnique checks that the keys of all records differ.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -220,7 +220,7 @@ func checkUnique(t *testing.T, s source.Source) {
 	}
 }
 
-// checkRandom reads stretches of a source in a different order.
+// checkRandom reads stretches of a source in a random order.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -264,7 +264,7 @@ type reading struct {
 	chain   source.Chain
 }
 
-// same compares a reading that began at a place with a reading of the whole source.
+// same checks that a reading from begin gave the same as the end of a reading of the whole source.
 func same(t *testing.T, got, whole reading, begin source.Place) {
 	t.Helper()
 	if want := whole.records[begin.Record:]; !slices.Equal(got.records, want) {
@@ -299,7 +299,7 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// cut cuts a source into splits.
+// cut returns all splits of a source.
 func cut(s source.Source) (splits []source.Split, err error) {
 	for {
 		piece, err := s.Next()
@@ -320,7 +320,7 @@ func cut(s source.Source) (splits []source.Split, err error) {
 	}
 }
 
-// readAll reads a source to its end. With rnd it parses the splits twice, in random order.
+// readAll reads a source to its end. With rnd, it parses the splits twice, in random order.
 func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	t.Helper()
 	counted := &counting{Source: s}
@@ -381,7 +381,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	return r
 }
 
-// text returns all of a record as text.
+// text returns everything in a record, as text.
 func text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return fmt.Sprintf("bad: %s", rec.Bad.Code)

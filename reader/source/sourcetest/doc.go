@@ -1,2 +1,2 @@
-// Package sourcetest tests the contract of source.Source with Check, and has Rows and Wide as sources for other tests.
+// Package sourcetest tests the contract of source.Source with Check. Rows, Wide and Keyed are sources for other tests.
 package sourcetest

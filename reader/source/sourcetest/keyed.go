@@ -19,13 +19,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Keyed is an Origin of rows with the key id. Parts are key ranges, places are keys; live rows may change at any time.
+// Keyed is an Origin of rows with a key, id. Parts are key ranges, places are keys. Live rows may change at any time.
 type Keyed struct {
 	Name  string
 	Live  bool
-	Parts int // number of parts that Divide makes
-	Page  int // rows of a split; 0 means 10
-	// OnPage is called before each page is read, with its part and its first possible key. It may be nil.
+	Parts int // number of parts into which Divide cuts the rows
+	Page  int // number of rows in a split; 0 means 10
+	// OnPage is called with the part and the first possible key of each page before it is read. It may be nil.
 	OnPage func(part int, from int64) error
 
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ type Keyed struct {
 	divided int
 }
 
-// NewKeyed makes an Origin of n rows with the keys 0, 10, 20 and so on.
+// NewKeyed returns an Origin of n rows with the keys 0, 10, 20 and so on.
 func NewKeyed(name string, n int) *Keyed {
 	k := &Keyed{Name: name, Parts: 1, rows: map[int64]string{}}
 	for i := range n {
@@ -54,14 +54,14 @@ func (k *Keyed) Delete(id int64) {
 	delete(k.rows, id)
 }
 
-// Rows returns all rows in their current state.
+// Rows returns all rows as they are now.
 func (k *Keyed) Rows() map[int64]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.rows)
 }
 
-// Divided returns the number of calls of Divide.
+// Divided returns the number of calls to Divide.
 func (k *Keyed) Divided() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,7 +73,7 @@ func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
 
-// Divide cuts the current keys into parts of similar size. The first part has no lower bound, the last no upper bound.
+// Divide cuts the current keys into parts of similar size. The first and the last part are unbounded.
 func (k *Keyed) Divide(context.Context) ([]byte, error) {
 	ids := slices.Sorted(maps.Keys(k.Rows()))
 	k.mu.Lock()
@@ -99,7 +99,7 @@ func (k *Keyed) Open(_ context.Context, division []byte) (parts []source.Source,
 	return parts, nil
 }
 
-// page returns a part's next rows, starting at a key, and the first key after them.
+// page returns the next rows of a part, from a key on, and the first key after these rows.
 func (k *Keyed) page(p *keyedPart, from int64, most int) (page keyedPage, next int64) {
 	all := k.Rows()
 	next = from
@@ -135,7 +135,7 @@ type keyedPart struct {
 	from, to int64
 	begin    source.Place
 	next     int64
-	splits   int // splits so far
+	splits   int // number of splits so far
 }
 
 var keyedColumns = []string{"id", "text"}
@@ -149,7 +149,7 @@ func (p *keyedPart) About() source.About {
 	}
 }
 
-// Identity returns a hash of a frozen part's rows.
+// Identity includes a hash of a frozen part's rows.
 func (p *keyedPart) Identity() (source.Identity, error) {
 	if p.of.Live {
 		return source.Identity{Schema: "id integer, text string"}, nil
@@ -160,7 +160,7 @@ func (p *keyedPart) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: rows.Bytes(), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample reads the first rows, counting about a hundred bytes for each.
+// Sample reads the first rows. It counts about a hundred bytes for each.
 func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	rows, _ := p.of.page(p, p.from, max(budget/100, 1))
 	rows.each(each)

@@ -12,27 +12,27 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Rows is a source of typed rows that were never text, as from a database. Its rejects are kept as lines of JSON.
+// Rows is a source of typed rows that were never text, as from a database. Its rejects are kept as JSON lines.
 type Rows struct {
 	source.Undivided
 	source.Pages
 	Name    string
 	Columns []string
 	Data    [][]record.Datum
-	// Bad says, by record number, why a record cannot be read.
+	// Bad says why records cannot be read, by record number.
 	Bad map[int64]*table.Reason
-	// Fail is the number of records after which the source fails; 0 means never.
+	// Fail is the number of records after which the source fails; 0 means that it does not fail.
 	Fail int
 	// Page is the number of records in a split; 0 means 10.
 	Page int
-	// Unique says that the column id is unique.
+	// Unique says that the values of the column id are unique.
 	Unique bool
 
 	begin, next int64
 	widen       func(row int64, rec *record.Record, each func(*record.Record)) // adds cells to a record; may be nil
 }
 
-// NewRows makes a source of n rows with an integer key, id, and a column of every type.
+// NewRows returns a source of n rows with an integer key, id, and a column of each type.
 func NewRows(name string, n int) *Rows {
 	r := &Rows{Name: name, Columns: []string{"id", "text", "double", "flag", "bytes", "nothing"}}
 	for i := range n {
@@ -58,7 +58,7 @@ func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{&fresh}, nil
 }
 
-// page is a range of the rows, both as a piece and as a split.
+// page is a range of rows, as a piece and as a split.
 type page struct {
 	source.Ready
 	from, to int64
@@ -81,7 +81,7 @@ func (r *Rows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: int64(len(r.Data)), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample reads the first rows, counting about a hundred bytes for each.
+// Sample reads the first rows. It counts about a hundred bytes for each.
 func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	for i := range r.Data {
 		if read >= budget {
@@ -151,12 +151,12 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 	return int(pg.to - pg.from)
 }
 
-// Anywhere returns true: any page can be read at any time.
+// Anywhere returns true, because pages can be read in any order.
 func (r *Rows) Anywhere() bool { return true }
 
 func (r *Rows) Reopen() error { return nil }
 
-// Divisible returns true: any range of rows can be read.
+// Divisible returns true, because any range of rows can be read.
 func (r *Rows) Divisible() bool { return true }
 
 // LoadStretch returns the rows of a stretch as one page.

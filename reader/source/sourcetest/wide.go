@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Wide is a source of self-describing rows, as in a table without a schema. Its fields are the keys.
+// Wide is a source of self-describing rows, as from a table without a schema. Its fields are the key.
 type Wide struct {
 	Rows
-	// Cells has the cells of each row.
+	// Cells holds the cells of each row.
 	Cells [][]record.Cell
 
 	added []string
 }
 
-// NewWide makes n rows with an integer key id and cells of all types. Column c7 is an integer in one row, else text.
+// NewWide returns n rows with an integer key, id, and cells of all types. Column c7 has one integer; the rest are text.
 func NewWide(name string, n int, now time.Time) *Wide {
 	w := &Wide{Rows: Rows{Name: name, Columns: []string{"id"}}}
 	at := now.UnixMilli()
@@ -32,7 +32,7 @@ func NewWide(name string, n int, now time.Time) *Wide {
 			WideCell(fmt.Sprintf("only in %d", i), OfAnyType(i+1), at-int64(i%7)),
 			WideCell("empty", record.Datum{Kind: record.String, Bytes: []byte{}}, -1),
 		}
-		if i%3 == 0 { // versions that are not in order
+		if i%3 == 0 { // versions out of order
 			for _, back := range []int64{20, 30, 10} {
 				cells = append(cells, WideCell("versions", record.Datum{Kind: record.Integer, Int: int64(i) - back}, at-back))
 			}
@@ -54,7 +54,7 @@ func WideCell(name string, d record.Datum, at int64) record.Cell {
 	return record.Cell{Name: []byte(name), Datum: d, At: at}
 }
 
-// OfAnyType returns a value of the i-th type of cells.
+// OfAnyType returns a value of the i-th type that cells can have.
 func OfAnyType(i int) record.Datum {
 	switch i % 5 {
 	case 0:
@@ -82,7 +82,7 @@ func (w *Wide) Open(context.Context, []byte) ([]source.Source, error) {
 func (w *Wide) About() source.About {
 	about := w.Rows.About()
 	about.Wide, about.Columns = true, slices.Concat(w.Columns, w.added)
-	about.AddColumns = func(names []string) { w.added = append(w.added, names...) } // their newest versions become fields
+	about.AddColumns = func(names []string) { w.added = append(w.added, names...) } // newest versions become fields
 	return about
 }
 
@@ -100,7 +100,7 @@ func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (
 
 func (w *Wide) NewParser(used []int) source.Parser { return w.rows().NewParser(used) }
 
-// rows returns the rows for one parser, which adds their cells. Copying all of w would read fields that Next writes.
+// rows returns the rows for a parser, which adds their cells. A copy of all of w would read fields that Next writes.
 func (w *Wide) rows() *Rows {
 	rows := Rows{Name: w.Name, Columns: w.Columns, Data: w.Data, Bad: w.Bad, Page: w.Page}
 	var fields []record.Datum
@@ -125,7 +125,7 @@ func (w *Wide) rows() *Rows {
 		}
 		rec.Fields, rec.Cells = fields, cells
 		each(rec)
-		for i := range text { // nothing may still refer to it
+		for i := range text { // so that nothing can still refer to it
 			text[i] = '!'
 		}
 		clear(cells)
@@ -133,7 +133,7 @@ func (w *Wide) rows() *Rows {
 	return &rows
 }
 
-// newest returns a column's newest version; one without a timestamp counts as newest.
+// newest returns the newest version of a column. A version without a timestamp is the newest.
 func newest(cells []record.Cell, name string) record.Datum {
 	var found *record.Cell
 	for i := range cells {

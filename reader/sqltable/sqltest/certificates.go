@@ -17,9 +17,9 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Authority signs certificates for tests that use TLS.
+// Authority signs certificates for tests of TLS.
 type Authority struct {
-	File string // file with its certificate
+	File string // file with the authority's certificate
 
 	t      testing.TB
 	signed *x509.Certificate
@@ -34,21 +34,21 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Server makes a certificate for 127.0.0.1 and its key, and returns their files.
+// Server creates a key with a certificate for 127.0.0.1, and returns their files.
 func (a *Authority) Server() (cert, key string) {
 	a.t.Helper()
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "server"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, nil)
 }
 
-// Client makes a user's certificate and its key, and returns their files.
+// Client creates a key with a certificate for a user, and returns their files.
 func (a *Authority) Client(user string) (cert, key string) {
 	a.t.Helper()
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: user},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
 }
 
-// sign signs a certificate; itself is non-nil if that is the authority's own.
+// sign signs a certificate. itself is nil, except for the authority's own certificate.
 func (a *Authority) sign(c *x509.Certificate, itself *Authority) (cert, key string) {
 	a.t.Helper()
 	dir := a.t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Beside reads a server's table of that many rows as a load does and, alternately, by a query through the driver alone.
-// It reports the CPU time of each in nanoseconds per row, and their ratio.
+// Beside reads a table of this many rows alternately as a load would and by a query with the driver alone. It reports
+// the CPU time of each in nanoseconds per row, and their ratio.
 func Beside(b *testing.B, s sqltable.Server, rows int, byDriver func() int) {
 	var alone, load time.Duration
 	n := 0
@@ -34,7 +34,7 @@ func Beside(b *testing.B, s sqltable.Server, rows int, byDriver func() int) {
 	b.ReportMetric(float64(load)/float64(alone), "times")
 }
 
-// cpu returns the process's CPU time.
+// cpu returns the CPU time of the process.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	conformance.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

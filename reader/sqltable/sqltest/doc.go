@@ -1,2 +1,2 @@
-// Package sqltest has the checks that the tests of all database readers share, and runs database servers for them.
+// Package sqltest has checks that the tests of all database readers share, and runs database servers for them.
 package sqltest

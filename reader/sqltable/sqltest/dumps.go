@@ -14,10 +14,10 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Index finds the tables of a dump.
+// Index finds the tables in a dump.
 type Index func(io.Reader) (*sqldump.Dump, error)
 
-// Parser reads the rows of a dump.
+// Parser reads the rows in a dump.
 type Parser interface {
 	Reset(rows []byte, begun bool)
 	Next() (*record.Record, bool)
@@ -32,7 +32,7 @@ func Read(p Parser, rows []byte, begun bool, show func(*record.Record) string) (
 	return shown
 }
 
-// Text formats the values of a row, or why it has none.
+// Text formats the values of a row, or the reason why it has none.
 func Text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return rec.Bad.Code + " " + rec.Bad.Column
@@ -48,7 +48,7 @@ func Text(rec *record.Record) string {
 	return strings.Join(fields, "|")
 }
 
-// CutAnywhere checks that a dump cut at any length is known to be incomplete, and its tables have their first rows.
+// CutAnywhere checks that dumps cut at any length are recognised as incomplete, and that tables have their first rows.
 func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, rowsOf func(*sqldump.Table) []string) {
 	t.Helper()
 	whole, err := index(bytes.NewReader(text))

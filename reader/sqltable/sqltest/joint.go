@@ -46,7 +46,7 @@ func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sql
 	}
 }
 
-// Cancelled checks that loads cancelled in the middle of a page cost the other loads no session of their Moment.
+// Cancelled checks that cancelling loads in the middle of a page costs other loads no session of their Moment.
 func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	origins, open := Joined(t, true, tables...)
@@ -75,7 +75,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Alike checks that the rows of tables are the same whether read in one Moment or separately.
+// Alike checks that tables have the same rows whether they are read in one Moment or separately.
 func Alike(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	_, open := Joined(t, true, tables...)
@@ -96,7 +96,7 @@ func Alike(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Says checks the text of do's error; "" means no error.
+// Says checks the error of do. "" means no error.
 func Says(t *testing.T, do func() error, text string) {
 	t.Helper()
 	if err := do(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
@@ -104,7 +104,7 @@ func Says(t *testing.T, do func() error, text string) {
 	}
 }
 
-// Sharded checks shards s_00 to s_03 of a server; execute makes and changes tables with an integer id and a text v.
+// Sharded checks the shards s_00 to s_03 of a server, which have an integer id and a text v. execute runs SQL.
 func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(sql string)) {
 	t.Helper()
 	var servers []sqltable.Server

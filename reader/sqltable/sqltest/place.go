@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Place is where a test's server runs: for root, as another user, because servers refuse to run as root.
+// Place is where a test's server runs. If the test runs as root, the server runs as another user, as servers require.
 type Place struct {
 	testing.TB
 	Dir  string
@@ -23,7 +23,7 @@ type Place struct {
 	gid  int
 }
 
-// NewPlace makes a folder and finds a port; name is the user's. When the test ends, it stops the server and cleans up.
+// NewPlace creates a folder and finds a port. name is the server's user. After the test it calls stop and cleans up.
 func NewPlace(t testing.TB, name string, stop func()) *Place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", name+"test")
@@ -48,7 +48,7 @@ func NewPlace(t testing.TB, name string, stop func()) *Place {
 	return p
 }
 
-// Data returns the folder of the server's data.
+// Data returns the folder for the server's data.
 func (p *Place) Data() string { return filepath.Join(p.Dir, "data") }
 
 // Command returns a command that runs as the server's user.
@@ -58,7 +58,7 @@ func (p *Place) Command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// Run runs a command as the server's user.
+// Run runs a command as the server's user. The test fails if the command does.
 func (p *Place) Run(name string, args ...string) {
 	p.Helper()
 	if out, err := p.Command(name, args...).CombinedOutput(); err != nil {

@@ -45,7 +45,7 @@ func Refused(t *testing.T, of func(name string) sqltable.Server, wants map[strin
 	}
 }
 
-// Named checks that the query suggested by a table's refusal reads that many rows.
+// Named checks that the query suggested in the refusal of a table reads this many rows.
 func Named(t *testing.T, table func(name string) sqltable.Server, query func(key, sql string) sqltable.Server,
 	rows map[string]int) {
 	t.Helper()
@@ -63,7 +63,7 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 	}
 }
 
-// Changed reads 40,000 rows with v = 0 and calls happens after a page. All rows come once, from that many snapshots.
+// Changed reads 40,000 rows with v = 0, calling happens after a page. It wants each row once, from this many snapshots.
 func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -103,7 +103,7 @@ func Until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Contract checks the contract of sources for the first part of a server's table, with splits of that many bytes.
+// Contract checks the contract of sources for the first part of a table, with splits of this many bytes.
 func Contract(t *testing.T, s func() sqltable.Server, split int) {
 	t.Helper()
 	sourcetest.Check(t, func() source.Source {
@@ -114,7 +114,7 @@ func Contract(t *testing.T, s func() sqltable.Server, split int) {
 	reread(t, s())
 }
 
-// reread reads rows again by their keys, mixed with keys without rows, unless the server refuses that.
+// reread reads rows again by their keys, mixed with keys that have no rows, unless the server refuses that.
 func reread(t *testing.T, s sqltable.Server) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -166,7 +166,7 @@ func Exact(t *testing.T, s sqltable.Server, rows ...[]string) {
 	}
 }
 
-// Unique checks the unique indexes found on parts of a table's key.
+// Unique checks which unique indexes were found on parts of a table's key.
 func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
@@ -179,7 +179,7 @@ func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 	}
 }
 
-// Continued reads 30,000 rows of a query, killing a session after page two. All come once, from that many snapshots.
+// Continued reads 30,000 rows of a query, each once, from this many snapshots. It calls kill after page two.
 func Continued(t *testing.T, s sqltable.Server, snapshots int, kill func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -211,7 +211,7 @@ func Whole(t *testing.T, s sqltable.Server, kill func()) {
 	}
 }
 
-// Replaced checks that a reading fails with the wanted text if the table is replaced after its first page.
+// Replaced checks that a reading fails with the wanted text if the table is replaced after the first page.
 func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
 	t.Helper()
 	_, parts := Open(t, s, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
@@ -225,7 +225,7 @@ func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
 	}
 }
 
-// Lost checks which errors concern the session and which the query.
+// Lost checks which errors are about the session and which are about the query.
 func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	t.Helper()
 	for is, errs := range map[bool]map[string]error{true: lost, false: not} {
@@ -237,7 +237,7 @@ func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	}
 }
 
-// Addresses checks that each address is refused with the wanted text, not showing "planted", or accepted if it is "".
+// Addresses checks that each address is refused with the wanted text but without "planted", or accepted if want is "".
 func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[string]string) {
 	t.Helper()
 	for arg, want := range wants {
@@ -249,7 +249,7 @@ func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[str
 	}
 }
 
-// NoLag checks that a reading with a limit on the replication lag fails with the wanted reason.
+// NoLag checks that reading with a limit on the replication lag fails with the wanted reason.
 func NoLag(t *testing.T, s sqltable.Server, want string) {
 	t.Helper()
 	_, err := sqltable.New(sqltable.Config{Server: s, MaxLag: time.Second}).Divide(t.Context())
@@ -279,10 +279,10 @@ func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
 	}
 }
 
-// TLS is a connection to try, and part of its error; empty if it succeeds.
+// TLS is a connection to try, with part of its error; "" if it succeeds.
 type TLS = struct{ User, Host, Parameters, Wants string }
 
-// Tried tries to connect; address takes the user, the host and the parameters after the table.
+// Tried tries to connect. address takes the user, the host and the parameters after the table.
 func Tried[S sqltable.Server](t *testing.T, address func(user, host, parameters string) (S, error), tries []TLS) {
 	t.Helper()
 	for _, c := range tries {
@@ -315,8 +315,8 @@ func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[str
 }
 
 // Followed checks that a second reading, of rows changed since the first one's position, finds the rows of transactions
-// open during the first, most of which a reading since the snapshot would miss. open opens that many transactions, each
-// with one row written, and returns their commit. changed reads the rows since a time.
+// that were open during the first. A reading since the snapshot would miss most. open opens this many transactions,
+// each of which writes a row, and returns their commit. changed reads the rows since a time.
 func Followed(t *testing.T, table sqltable.Server, changed func(since string) sqltable.Server, rows int,
 	open func() (commit func())) {
 	t.Helper()
@@ -348,7 +348,7 @@ func Followed(t *testing.T, table sqltable.Server, changed func(since string) sq
 	}
 }
 
-// Position returns a server's position when a table is divided, and checks that resuming gives the same one.
+// Position returns the position at which a table is divided. It checks that resuming gives the same position.
 func Position(t *testing.T, s sqltable.Server) source.Position {
 	t.Helper()
 	o := sqltable.New(sqltable.Config{Server: s})

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Open opens the parts of a server's table, which are closed when the test ends. change may be nil.
+// Open opens the parts of a table. They are closed when the test ends. change may be nil.
 func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	c := sqltable.Config{Server: s}
@@ -35,7 +35,7 @@ func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqlt
 	return o, parts
 }
 
-// Each reads parts to their ends, taking turns, and calls each for every record. onPage may be nil.
+// Each reads parts to their ends, one after the other, and calls each for every record. onPage may be nil.
 func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*record.Record)) {
 	t.Helper()
 	n := 0
@@ -59,7 +59,7 @@ func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*re
 				onPage(n)
 			}
 		}
-		if err := p.Close(); err != nil { // close it as a load does: the others keep the snapshot
+		if err := p.Close(); err != nil { // as a load does: other parts keep the snapshot
 			t.Error(err)
 		}
 	}
@@ -92,7 +92,7 @@ func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	return rows
 }
 
-// Show formats values of a record with their kinds; nil places means all.
+// Show formats values of a record with their kinds. Nil places means all values.
 func Show(r *record.Record, places []int) string {
 	if places == nil {
 		for i := range r.Fields {

@@ -4,5 +4,5 @@ package sqltest
 
 import "syscall"
 
-// userOf would run a process as this user; here, nobody is root.
+// userOf would make a process run as another user. It is not needed on this system, which has no root.
 func userOf(int, int) *syscall.SysProcAttr { return nil }
