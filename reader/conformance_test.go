@@ -455,8 +455,8 @@ const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c1
 // inputPages lists the pages that make the claims.
 var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
-// TestClaimsOfInputPagesHaveFiles finds each claim on a page about inputs and checks that its file proves the claim.
-func TestClaimsOfInputPagesHaveFiles(t *testing.T) {
+// TestFilesProveClaimsOfInputPages finds each claim on a page about inputs and checks that its file proves the claim.
+func TestFilesProveClaimsOfInputPages(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
 		text := conformance.Try(os.ReadFile(filepath.Join("../docs", name))).Must(t)

@@ -160,8 +160,7 @@ func indexesOf(text, chars string) (at []int) {
 	return at
 }
 
-// readFound reads a text in the detected dialect. It returns the column names and the rows as one list, and the number
-// of rejected records.
+// readFound reads text in the detected dialect. It returns names and rows as one list, and the number of rejects.
 func readFound(t *testing.T, text string) (rows [][]string, rejected int, found string, err error) {
 	s, err := Open(t.Context(), streamOf(t, []byte(text)), Options{Sniff: true})
 	if err != nil {

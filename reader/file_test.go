@@ -328,8 +328,7 @@ func TestAcidTestFilesGiveStatedValues(t *testing.T) {
 	}
 }
 
-// correct adapts the stated values to the stored files. One lost its CRs on the way into its repository; another lacks
-// a telephone number.
+// correct adapts the stated values to the stored files: one has lost its CRs, another lacks a telephone number.
 func correct(name string, want []map[string]string) {
 	for _, row := range want {
 		switch name {
@@ -380,7 +379,7 @@ func TestBrokenJSONTextEndsReading(t *testing.T) {
 	}
 }
 
-func TestRejectedJSONIsOneLineWithPlace(t *testing.T) {
+func TestRejectedJSONIsKeptOnOneLine(t *testing.T) {
 	text := []byte("[\n{\n\"id\": 1},\n  {\"id\": 2,\n\"id\":\r\n3}\n]")
 	s := opened(t, itemOf(t, "a.json", text), Options{})
 	p := s.NewParser([]int{0})

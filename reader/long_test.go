@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// placesOf returns each record as its position, its line, and its values or its error with the stored text.
+// placesOf returns a line for each record: its position, its line number, and its values or its error and stored text.
 func placesOf(t *testing.T, content string, o Options) (rows []string, err error) {
 	t.Helper()
 	name := "a.csv"
@@ -196,7 +196,7 @@ func utf16le(text string) string {
 	return string(out)
 }
 
-func TestFolderDoesNotReplaceRecordsValue(t *testing.T) {
+func TestFolderValueDoesNotReplaceRecordValue(t *testing.T) {
 	const city, other, bad = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3", table.CodeFolder // the names of cities are in GBK
 	for name, tt := range map[string]struct {
 		folder, file, text string
@@ -334,7 +334,7 @@ func TestTrimDropsBlanksAroundQuotes(t *testing.T) {
 	keepsTheContract(t, item, Options{TrimNames: true, SplitBytes: 900})
 }
 
-func TestEmptyLineInOneColumnIsANull(t *testing.T) {
+func TestEmptyLineInOneColumnIsNull(t *testing.T) {
 	_, rows := valuesOf(t, itemOf(t, "in.csv", []byte("\na\n1\n\n2\r\n\r\n")), Options{})
 	conformance.True(t, slices.EqualFunc(rows, [][]string{{"1"}, {""}, {"2"}, {""}}, slices.Equal), "%q", rows)
 	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{})

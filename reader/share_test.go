@@ -113,7 +113,7 @@ func TestSplitBytesNeverExceedInput(t *testing.T) {
 	}
 }
 
-func TestBlockMayExceedHead(t *testing.T) {
+func TestFirstBlockLargerThanHeadIsRead(t *testing.T) {
 	text := []byte("id,v\n")
 	for rnd := rand.New(rand.NewPCG(2, 2)); len(text) < 5<<20; {
 		text = fmt.Appendf(text, "%d,%x\n", len(text), rnd.Uint64())
@@ -462,7 +462,7 @@ func TestChangedStreamIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "ends before the run's position", "a shorter stream")
 }
 
-func TestLongChainKeepsFewSums(t *testing.T) {
+func TestLongChainHasLimitedSums(t *testing.T) {
 	long := newChainer("s", 4)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	text := make([]byte, 4*maxSums*5)

@@ -116,7 +116,7 @@ func TestTruncatedDumpFailsAfterItsRows(t *testing.T) {
 	}
 }
 
-func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
+func TestDumpTruncatedBeforeKeyGivesHint(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		s := opened(t, itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
 		about := s.About()
@@ -127,7 +127,7 @@ func TestDumpEndingBeforeKeySaysWhy(t *testing.T) {
 	}
 }
 
-func TestMysqldumpTabSchemaNamesRowFile(t *testing.T) {
+func TestMysqldumpTabSchemaErrorNamesRowFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")
 	must(t,

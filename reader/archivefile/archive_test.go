@@ -334,7 +334,7 @@ func written(t *testing.T, rows int) *Manifest {
 	return conformance.Try(Read(dir)).Must(t)
 }
 
-func TestArchiveHasPosition(t *testing.T) {
+func TestArchivePositionPrecedesExport(t *testing.T) {
 	m := written(t, 1)
 	p := New(m).Position()
 	conformance.True(t, p.ResumeFrom == nil, "an archive that does not say when it was begun: %s", p.Follow())

@@ -64,7 +64,7 @@ type Subject struct {
 	Layout   Layout    `json:"layout,omitzero"` // in a lake only
 }
 
-// facts returns what a resumed export must have in common; created is the table's creation time in the other attempt.
+// facts returns the facts in which a resumed export must agree; created is the creation time found by the other one.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},

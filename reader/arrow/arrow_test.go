@@ -199,7 +199,7 @@ func TestValuesAgreeWithWriters(t *testing.T) {
 	}
 }
 
-func TestFooterWithoutVersionUsesSchemas(t *testing.T) {
+func TestSchemaVersionIsUsedIfFooterHasNone(t *testing.T) {
 	for _, name := range []string{"legacy.arrow", "version4.arrow", "many.arrow"} {
 		b := conformance.Read(t, "", "testdata/"+name)
 		end := len(b) - 4 - len(Magic)

@@ -180,7 +180,7 @@ func (t *reader) begin() bool {
 	return true
 }
 
-// decode decodes in to out. An incomplete character at the end remains in in.
+// decode decodes t.in into t.out. An incomplete character at the end stays in t.in.
 func (t *reader) decode() {
 	t.out, t.given = t.out[:0], 0
 	rest := t.in

@@ -15,7 +15,7 @@ import (
 // ErrDependent is returned by Next if the next block cannot be inflated on its own. Rest then reads the remainder.
 var ErrDependent = errors.New("the next block cannot be inflated alone")
 
-// Sizes in bytes: a piece has pieceBytes compressed or pieceOut inflated, or more; a zstd frame at most
+// Sizes in bytes: a piece has at least pieceBytes compressed or pieceOut inflated, a zstd frame up to
 // maxFrame and maxOut.
 const (
 	pieceBytes = 256 << 10

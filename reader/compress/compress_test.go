@@ -59,8 +59,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// smallWindow is the window for short texts. Tests make thousands of damaged copies of one file, and each decompressor
-// allocates a window.
+// smallWindow is the window for short texts: thousands of damaged files each need a decompressor with a window.
 const smallWindow = 64 << 10
 
 // window returns the window for compressing a part: the programs' default or, for a short text, smallWindow.
@@ -169,7 +168,7 @@ func TestTrailingGarbageIsErrorAfterAllBytes(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x'))), ErrTrailing, "\\0x")
 }
 
-func TestErrorsNameFileKindAndPlace(t *testing.T) {
+func TestErrorsNameFileKindAndPosition(t *testing.T) {
 	data := pack(t, Gzip, sample(1000))
 	_, err := decompress(Gzip, data[:500])
 	conformance.Is(t, err, io.ErrUnexpectedEOF, "cut short")

@@ -150,7 +150,7 @@ func TestTypedValuesFitOrAreRefused(t *testing.T) {
 		{table.Any, number("99999999999999999999"), str("99999999999999999999"), ""},
 		{table.Any, number("12345678901234567891"), str("12345678901234567891"), ""},
 		{table.Any, number("-9223372036854775809"), str("-9223372036854775809"), ""},
-		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // a double, unlike its neighbours
+		{table.Any, number("9223372036854775808"), str("9223372036854775808"), ""}, // a double, but its neighbours are not
 		{table.Any, number("1e400"), str("1e400"), ""},
 		{table.Any, number("1e-400"), str("1e-400"), ""},
 		{table.Any, number("0.1000000000000000055"), str("0.1000000000000000055"), ""},

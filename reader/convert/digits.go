@@ -111,9 +111,8 @@ func usualWhole(text []byte) (n int64, ok bool) {
 	return int64(u), ok
 }
 
-// plainDecimal parses a number of at most 15 digits without an exponent. Its digits and the power of ten are
-// exact doubles, so one division rounds correctly. A text without extra zeros is canonical; 0.5 and 0.0000001
-// take the slow path.
+// plainDecimal parses a number of at most 15 digits without an exponent. Its digits and the power of ten are exact
+// doubles, so one division rounds correctly. A text without extra zeros is canonical; 0.5 takes the slow path.
 func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {

@@ -79,8 +79,7 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField adds field i of the record passed to Texts to the sample. It returns its value, nil for
-// null, and its number.
+// AddField adds field i of the record passed to Texts to the sample. It returns its value, nil for null, and number.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter

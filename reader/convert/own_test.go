@@ -452,7 +452,7 @@ func TestTextsTakeTypeOfTypedValuesIfTheySurvive(t *testing.T) {
 	}
 }
 
-func TestMergedInferencesAddMisses(t *testing.T) {
+func TestMergedInferencesCountAllMismatches(t *testing.T) {
 	words, numbers := make([]string, 100), make([]string, 100_000)
 	for i := range numbers {
 		numbers[i] = strconv.Itoa(i)

@@ -440,7 +440,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 	}
 }
 
-func TestBadRecordNamesNoTypes(t *testing.T) {
+func TestBadRecordIsNotTypesRow(t *testing.T) {
 	conformance.True(t, !NamesTypes(&record.Record{Bad: &table.Reason{}}), "a line that cannot be read is taken for types")
 }
 

@@ -151,10 +151,9 @@ type Set struct {
 // Expand finds the inputs that arguments name, in order, each once. If one matches nothing, it returns fs.ErrNotExist.
 //
 // An existing file or folder is used even if its name looks like a glob; @list is always a manifest and - always
-// standard input (for files with such names write ./@list and ./-). A folder stands for the files below it,
-// without hidden ones, whose names begin with . or _, unless an argument or glob spells out that character.
-// Links to folders are not followed. Paths that NotData rejects and leftovers such as a.csv~ and b.csv.tmp are
-// omitted, with one warning.
+// standard input (for files with such names write ./@list and ./-). A folder stands for the files below it, without
+// hidden ones, whose names begin with . or _, unless an argument or glob spells out that character, and without links
+// to folders. Paths that NotData rejects and leftovers such as a.csv~ and b.csv.tmp are omitted, with one warning.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {

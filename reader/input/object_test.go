@@ -315,8 +315,7 @@ func newS3(t *testing.T, keys ...string) *store {
 	return s
 }
 
-// ossSite acts as OSS in front of a store: it takes the bucket from the host, and checks each request's
-// time and signature.
+// ossSite acts as OSS in front of a store: it takes the bucket from the host and checks the time and signature.
 type ossSite struct {
 	store
 	region, id, secret, token string

@@ -351,7 +351,7 @@ func TestWrongSchemeIsNotTemporary(t *testing.T) {
 	conformance.True(t, !again(err), "%v is repeated", err)
 }
 
-func TestBareErrorsAreNotTemporary(t *testing.T) {
+func TestOnlyTemporaryErrorsAreRetried(t *testing.T) {
 	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404},
 		fmt.Errorf("x: %w", &statusError{code: 505})} {
 		conformance.Equal(t, again(err), false, "%v is repeated", err)

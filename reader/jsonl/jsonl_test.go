@@ -155,7 +155,7 @@ func TestSpansCountLinesAndCoverLineEnds(t *testing.T) {
 	}
 }
 
-func TestRefusalNamesTextAndPlace(t *testing.T) {
+func TestRefusalIncludesTextAndPosition(t *testing.T) {
 	for _, c := range []struct{ line, code, column, message string }{
 		{`{"a" 1}`, CodeJSON, "", `want ':' at byte 6, found '1'`},
 		{`{"a":1`, CodeJSON, "", `want ',' or '}' at byte 7, the line ends`},
@@ -226,8 +226,7 @@ func TestUnknownMemberRejectsRecordIfStrict(t *testing.T) {
 	}
 }
 
-// typedRecord parses a record with tagged values. It returns the value of the first column, or why the
-// record was refused.
+// typedRecord parses a record with tagged values. It returns the value of its first column, or why it was refused.
 func typedRecord(o Options, text string) string {
 	var columns Columns
 	Discover([]byte(text), o, &columns)

@@ -28,7 +28,7 @@ const lockAll = "FLUSH TABLES WITH READ LOCK"
 const heldAtOnce = 50
 
 // SnapshotOf opens sessions while commits are blocked for a moment, so that their read views show the same state. A
-// user who must not block commits gets a single session, whose view needs no lock.
+// user who may not block commits gets a single session, whose view needs no lock.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int,
 	_ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	h := &snapshot{}

@@ -29,7 +29,7 @@ var must = conformance.Must
 // The option file of the user who runs the tests must not be read.
 func init() { must(conformance.Sure{}, os.Setenv("HOME", "/nonexistent")) }
 
-func TestAddressHoldsNoSecret(t *testing.T) {
+func TestAddressesWithSecretsAreRefused(t *testing.T) {
 	sqltest.Addresses(t, Parse, map[string]string{
 		"mysql://u:planted@h/d?table=t":                  "holds a password",
 		"mysql://u@h/d?table=t&password=planted":         "holds a password",
@@ -473,7 +473,7 @@ func TestPositionOfRealServerMissesNothing(t *testing.T) {
 	})
 }
 
-// mysqlServer answers as MySQL would, which tests cannot run. It recognises statements by their beginnings.
+// mysqlServer answers as MySQL would, because tests cannot run MySQL. It recognises statements by their beginnings.
 type mysqlServer struct {
 	driver.Conn
 	answers map[string][][]driver.Value

@@ -28,7 +28,7 @@ func TestQueryNeedsKey(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Parse("mysql://u@h/d?table=t&key=a")), "--query", "error")
 }
 
-func TestNamesAreFoundAsWords(t *testing.T) {
+func TestNamesMatchWholeWords(t *testing.T) {
 	for text, want := range map[string]bool{"SELECT * FROM Log": true, "SELECT log.id FROM a": true, "`log`": true,
 		"SELECT catalog, login, log_ FROM a, slog WHERE x = log2": false, "": false} {
 		conformance.Equal(t, names(text, "log"), want, "%q: %v", text, !want)
@@ -121,8 +121,8 @@ func TestQueriesOnRealServer(t *testing.T) {
 	})
 }
 
-// TestServersRowLimitTruncatesNothing sets a small sql_select_limit for all sessions of the server.
-func TestServersRowLimitTruncatesNothing(t *testing.T) {
+// TestServerRowLimitDoesNotTruncateResults sets a small sql_select_limit for all sessions of the server.
+func TestServerRowLimitDoesNotTruncateResults(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+
 		sequence+"1000", "SET GLOBAL sql_select_limit = 2")

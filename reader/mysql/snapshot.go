@@ -51,7 +51,7 @@ type snapshot struct {
 func (h *snapshot) Lacks() error { return h.lacks }
 
 // Snapshot opens sessions while the table is locked against writers for a moment, so that their read views show the
-// same state. A user who must not lock tables gets a single session, whose view needs no lock.
+// same state. A user who may not lock tables gets a single session, whose view needs no lock.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot,
 	t *sqltable.Table, err error) {
 	h := &snapshot{}

@@ -77,7 +77,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 			"or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	// The server's list omits columns that the user must not read, so select all columns.
+	// The server's list omits columns that the user may not read, so select all columns.
 	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
 		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
 	} else if err != nil {

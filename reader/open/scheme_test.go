@@ -50,7 +50,7 @@ func TestManualNamesEverySchemeOnce(t *testing.T) {
 	}
 }
 
-func TestAddressParametersForReading(t *testing.T) {
+func TestReadingParametersAreCutFromAddress(t *testing.T) {
 	for arg, want := range map[string]string{
 		"postgres://u@h/d?table=t":                                        "postgres://u@h/d?table=t 4 0s",
 		"postgres://u@h/d?sessions=1&table=t&sslmode=disable&max-lag=10s": "postgres://u@h/d?table=t&sslmode=disable 1 10s",

@@ -226,7 +226,7 @@ func show(d *record.Datum) string {
 	return string(jsontext.Append(nil, d))
 }
 
-func TestOtherWritersFilesGiveStatedValues(t *testing.T) {
+func TestFilesOfOtherWritersHaveStatedValues(t *testing.T) {
 	for name, want := range map[string]struct {
 		rows  int
 		first []string // values of the first record
@@ -273,8 +273,7 @@ func TestOtherWritersFilesGiveStatedValues(t *testing.T) {
 	}
 }
 
-// TestHybridCalendarAgreesWithSpark compares with the table of switches in Spark's RebaseDateTime and with the
-// dates in Spark's tests.
+// TestHybridCalendarAgreesWithSpark compares with the table in Spark's RebaseDateTime and the dates in its tests.
 func TestHybridCalendarAgreesWithSpark(t *testing.T) {
 	switches := []int64{-719164, -682945, -646420, -609895, -536845, -500320, -463795, -390745, -354220, -317695, -244645,
 		-208120, -171595, -141427}

@@ -71,7 +71,7 @@ func TestPoolerSessionsStayUnchanged(t *testing.T) {
 	conformance.True(t, len(notes) <= 1, "%q", notes)
 }
 
-func TestLastFreeSessionReads(t *testing.T) {
+func TestTableIsReadWithLastFreeSession(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE;
 		CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT SELECT ON numbers TO few`)

@@ -26,7 +26,7 @@ import (
 
 var must = conformance.Must
 
-func TestAddressHoldsNoSecret(t *testing.T) {
+func TestAddressesWithSecretsAreRefused(t *testing.T) {
 	sqltest.Addresses(t, Parse, map[string]string{
 		"postgres://u:planted@h/d?table=t":               "holds a password",
 		"postgres://u@h/d?table=t&password=planted":      "holds a secret",
@@ -57,7 +57,7 @@ func TestTimesBecomeRFC3339IfPossible(t *testing.T) {
 	}
 }
 
-func TestBinaryTimesEqualServersTexts(t *testing.T) {
+func TestBinaryTimesEqualServerTexts(t *testing.T) {
 	var scratch []byte
 	epoch := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	write := func(micros int64) string {

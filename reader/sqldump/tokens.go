@@ -32,7 +32,7 @@ type Lexer struct {
 	nested int    // nesting depth of comments
 }
 
-// End scans a statement, of which text is all that was read. It returns the offset after its semicolon, or -1.
+// End scans text, the statement as far as it was read. It returns the offset after the semicolon, or -1 before the end.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {
 		if l.end != "" {

@@ -147,7 +147,7 @@ func TestWriterWaitsWithoutWAL(t *testing.T) {
 	d.exec("UPDATE big SET v = 1")
 }
 
-func TestKeysFollowTheirIndex(t *testing.T) {
+func TestKeysAreSortedByCollationOfTheirIndex(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (k TEXT COLLATE NOCASE, v, PRIMARY KEY (k COLLATE BINARY)) WITHOUT ROWID",
 		"INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3), ('B', 4), ('', 5)")
 	s, described, err := d.address("t").Look(t.Context())

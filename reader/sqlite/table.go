@@ -149,7 +149,7 @@ func (a *Address) settle(t *sqltable.Table, i int, kind record.Kind) {
 	c.Of.(*column).inKey = true
 }
 
-// keyKinds takes the kinds of the key's values from the first row. Reading fails at a row with others.
+// keyKinds takes the kinds of the key's values from the first row. Reading fails at a row with other kinds.
 func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) error {
 	var types []string
 	for _, k := range t.Key {

@@ -332,7 +332,7 @@ func (p *part) fits(values [][]byte) error {
 	return nil
 }
 
-// after adds to an error about a row the key of the row before it.
+// after adds the key of the preceding row to an error about a row.
 func (p *part) after(err error, pg *page, at []keyAt) error {
 	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err

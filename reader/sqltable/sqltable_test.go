@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-func TestPlacesKeepKeys(t *testing.T) {
+func TestKeysRoundTripThroughPlaces(t *testing.T) {
 	got, err := placeValues(appendPlace(nil, [][]byte{{}, []byte("é\x00"), []byte("12")}))
 	conformance.True(t, err == nil && len(got) == 3 && string(got[0]) == "" && got[0] != nil &&
 		string(got[1]) == "é\x00" && string(got[2]) == "12",
@@ -218,7 +218,7 @@ func TestUnknowableLagIsRefused(t *testing.T) {
 	}
 }
 
-func TestAddressNamesShards(t *testing.T) {
+func TestShardPatternGivesAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"mysql://h/d?table=t":        "",
 		"mysql://h/d?table=t_{0..2}": "mysql://h/d?table=t_0 mysql://h/d?table=t_1 mysql://h/d?table=t_2",
@@ -456,9 +456,9 @@ func TestFailingServerIsRetriedOrEndsReading(t *testing.T) {
 	}
 }
 
-// TestOnlyIndexesOfKeyColumnsCount uses unique indexes with columns outside of the key. They prove nothing about the
-// key, because rows may differ only in these columns.
-func TestOnlyIndexesOfKeyColumnsCount(t *testing.T) {
+// TestOnlyUniqueIndexesInsideKeyAreUsed adds unique indexes with columns outside of the key. They prove nothing about
+// the key, because rows may differ only in these columns.
+func TestOnlyUniqueIndexesInsideKeyAreUsed(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"},
 		{"prefix", "a"}, {"prefix", ""}})

@@ -195,7 +195,7 @@ func (o *Origin) same(ctx context.Context, certain bool) error {
 // suspectFor is the time for which a failed reading tries to find out whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// why returns why a reading has failed: because the table was replaced, otherwise err.
+// why returns the error for a replaced table if that is why a reading has failed with err; otherwise it returns err.
 func (o *Origin) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err

@@ -4,5 +4,5 @@ package sqltest
 
 import "syscall"
 
-// userOf would make a process run as another user. It is not needed on this system, which has no root.
+// userOf returns nil, because no test runs as root on these systems.
 func userOf(int, int) *syscall.SysProcAttr { return nil }
