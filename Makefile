@@ -187,7 +187,7 @@ nightly:
 # Longer runs, not part of check.
 
 fuzz:
-	$(GO) test ./reader/parquet -run TestDamagedBytesNeither -every-damage -count 1
+	$(GO) test ./reader/parquet -run TestDamagedFilesNeither -every-damage -count 1
 	$(GO) test ./reader/compress -run "TestDamagedBlocks|TestFlippedBits" -every-damage -count 1
 	$(GO) test ./reader/charset -run TestDecodingAgrees -sequences 2000000 -count 1
 	$(GO) test ./internal/keyexpr -run TestTellsMeansDifferentValues -programs 5000 -count 1

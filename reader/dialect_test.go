@@ -32,7 +32,7 @@ import (
 
 var dialectFiles = flag.Int("dialect-files", 150, "random files of each kind whose dialect is found")
 
-// written is a text in a random dialect. Its cells, which no reader produced, are what a reader must return.
+// written is a text in a random dialect. Its cells come from no reader, so they can serve as the oracle.
 type written struct {
 	says    string // describes the dialect
 	cells   [][]string

@@ -68,7 +68,7 @@ type textReader struct {
 // recordCutter finds the ends of records in text that is read in order.
 type recordCutter interface {
 	Cut(data []byte) (end int, err error) // end of the last complete record in data, or -1
-	End() (record bool, err error)        // err says what is missing at the end; record: the rest is a record
+	End() (record bool, err error)        // err says what is missing; record means that the rest is a record
 }
 
 func (s *File) Next() (source.Piece, error) {

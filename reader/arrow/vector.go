@@ -136,7 +136,7 @@ func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
 }
 
-// values sets data to vectors' values. scratch holds bytes that are not in the file in this form.
+// values sets datums to values of vectors. scratch holds bytes that the file does not have in this form.
 type values struct {
 	scratch scratch
 	text    jsonText

@@ -73,7 +73,7 @@ func (s *source) atEnd() (bool, error) {
 }
 
 // NewLimitedReader decompresses r, a file of kind k; errors include name. None passes r through; otherwise an empty r
-// is an error. Larger windows than window are refused; 0 means MaxWindow. Close frees memory but does not close r.
+// is an error. Windows larger than window are refused; 0 means MaxWindow. Close frees memory but does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil

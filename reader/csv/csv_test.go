@@ -20,7 +20,7 @@ import (
 // rows holds the fields of records.
 type rows = [][]string
 
-// shown holds what tests compare of a record.
+// shown is a record in the form that tests compare.
 type shown struct {
 	Fields       []string
 	Raw          string

@@ -84,7 +84,7 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle completes a dialect by examining a text's head. It returns the size of what precedes the header, and a note.
+// Settle completes a dialect by examining a text's head. It returns the size of the preamble, if any, and a note.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:

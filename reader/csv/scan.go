@@ -44,7 +44,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[InField], s.End[InField] = plain.first, plain.end
 	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
 	if chunk[0] == d.Quote {
-		// After AtField the quote opens a field; after PastQuote it is data. In both cases the chunk goes on inside quotes.
+		// After AtField the quote opens a field; after PastQuote it is data. Either way, the chunk continues inside quotes.
 		plain = cursor{i: 1, quoted: true, first: -1}
 		plain.run(d, chunk)
 	}

@@ -66,7 +66,7 @@ func (s *storedObject) fetch(ctx context.Context, off, n int64, _ bool) (*reply,
 	return rep, nil
 }
 
-// object adds an object. Its columns come from its key, which is base and below.
+// object adds an object. Its columns come from its key, which is base followed by below.
 func (l *lister) object(o objectstore.Object, base, below string) error {
 	name := l.name(o.Key)
 	columns, err := l.columns(name, base, below)

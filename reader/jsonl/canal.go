@@ -25,8 +25,8 @@ import (
 //
 // 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Canal writes every value as a string or null. Values become what a load of the same table from the database would
-// give. Inexact values are refused, unless the user gives the column's type, which is then applied to canal's text.
+// Canal writes every value as a string or null. The parser returns the values that a load of the same table from the
+// database would return. It refuses inexact values, unless the user gives the column's type for canal's text.
 
 // canalRows holds the members of a message that depend on the number of its rows.
 type canalRows struct {

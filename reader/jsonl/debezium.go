@@ -16,8 +16,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// This file parses events of Debezium as documented for its connectors to PostgreSQL, MySQL and MariaDB (3.x). Values
-// become what a load of the same table from the database would give (docs/sql.md); inexact ones are refused.
+// This file parses events of Debezium as documented for its connectors to PostgreSQL, MySQL and MariaDB (3.x).
+// It returns the values that a load of the same table from the database would return (docs/sql.md), and
+// refuses inexact ones.
 
 // debeziumEvent is the payload of an event.
 type debeziumEvent struct {

@@ -131,7 +131,7 @@ func (of *column) column(name string) sqltable.Column {
 	return c
 }
 
-// choose makes numbers be read without text, except those of the key, because bounds are made of its texts.
+// choose selects the numeric columns to read without text: all but the key's, because bounds consist of its texts.
 func choose(t *sqltable.Table) {
 	for i := range t.Columns {
 		c := &t.Columns[i]

@@ -159,7 +159,7 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	return err
 }
 
-// keep makes out the new scratch and returns what was appended.
+// keep sets scratch to out, to which a value was appended, and returns the value.
 func (p *Parser) keep(out []byte) []byte {
 	from := len(p.scratch)
 	p.scratch = out

@@ -98,7 +98,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	return c, true
 }
 
-// withoutSize returns the name of a type without what is in parentheses.
+// withoutSize returns the name of a type without its part in parentheses.
 func withoutSize(name string) string {
 	if open := strings.IndexByte(name, '('); open >= 0 {
 		end := strings.IndexByte(name, ')')

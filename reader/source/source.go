@@ -218,7 +218,7 @@ var ErrMemory = errors.New("more memory is needed")
 
 // Memory tracks and limits the memory of a Parser of rows.
 type Memory struct {
-	What  string // what takes the memory, such as "pages"
+	What  string // what the memory holds, such as "pages"
 	Also  string // more advice, beginning with a comma; may be ""
 	Limit int64  // in bytes; 0 means no limit
 	Held  int64
@@ -297,7 +297,7 @@ type Place struct {
 // MaxKey is the largest size of a Place.Key in bytes.
 const MaxKey = 8 << 10
 
-// Chain has checksums of a stream as far as it was read, because only reading it again can show that it is the same.
+// Chain holds checksums of the part of a stream read so far: a stream can be verified only by reading it again.
 type Chain struct {
 	Every int64    // bytes of text between two sums
 	Sums  []uint64 // checksums of the first Every bytes, the first 2 Every, …

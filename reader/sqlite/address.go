@@ -66,7 +66,7 @@ func parse(arg string) (*Address, error) {
 	return a, nil
 }
 
-// check explains in words what the library would report as a number.
+// check returns explanations in place of the library's error numbers.
 func (a *Address) check() error {
 	info, err := os.Stat(a.path)
 	switch {
@@ -96,7 +96,7 @@ func (a *Address) dsn(immutable bool) string {
 	return dsn
 }
 
-// unlogged reports whether there is no log and no journal with content beside the file.
+// unlogged reports whether neither a log nor a journal with content is beside the file.
 func (a *Address) unlogged() bool {
 	return !slices.ContainsFunc([]string{"-wal", "-journal"}, func(ending string) bool {
 		info, err := os.Stat(a.path + ending)

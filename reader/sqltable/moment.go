@@ -78,7 +78,7 @@ func (m *Moments) Of(s Server) *Moment {
 	return nil
 }
 
-// Database returns what the tables share, for users. Sessions returns the largest number of sessions that read them.
+// Database names the server, database and user that the tables share. Sessions is the largest number of sessions.
 func (m *Moment) Database() string { return m.database }
 
 func (m *Moment) Sessions() int { return m.cfg.Sessions }

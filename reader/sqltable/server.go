@@ -31,7 +31,7 @@ type Server interface {
 // Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database returns what the tables of a snapshot share, for users: server, database and user. "" means that none can.
+	// Database names the server, database and user that tables of a snapshot share; "" means that they cannot share one.
 	Database() string
 	// SnapshotOf opens a snapshot of several tables of the database and returns the position from which to follow their
 	// changes. The tables cannot be altered until it ends. An unreadable table is omitted; Describe says why.

@@ -93,7 +93,7 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 		"shard by itself, into a table of its own", all[a].Name, all[b].Name, first.show(values)))
 }
 
-// shape returns what must be the same about a column in all shards.
+// shape returns the properties of a column that must be the same in all shards.
 func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }
