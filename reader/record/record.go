@@ -88,7 +88,7 @@ type Record struct {
 	Timestamps []int64
 	// Mode is the operation of a change record: table.Put, Update or Delete. Other records do not use it.
 	Mode table.Mode
-	// Cells are the attributes of a self-describing record (see source.About.Wide). Other records have none.
+	// Cells are the attributes of a record that describes itself (see source.About.Wide). Other records have none.
 	Cells []Cell
 	// Packed, if not nil, holds a self-describing record as verified PlainBuffer, without a header. Unpack decodes it
 	// into Cells and clears Packed.
