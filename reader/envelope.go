@@ -18,7 +18,7 @@ var (
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 
-// refuseSQL refuses SQL as CSV: head may be a dump whose beginning does not identify its program.
+// refuseSQL returns an error for SQL in place of CSV: a dump whose beginning does not identify its program.
 func (s *File) refuseSQL(head []byte) error {
 	begin := string(head[:min(len(head), 4<<10)])
 	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {

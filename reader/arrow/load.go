@@ -85,7 +85,7 @@ func (l *loader) buffer() int {
 
 func (l *loader) empty(i int) bool { return l.buffers[2*i+1] == 0 }
 
-// window returns count items of width bytes from buffer i, beginning with the item numbered from.
+// window returns the items from to from+count-1, of width bytes each, in buffer i.
 func (l *loader) window(i int, from, count, width int64) []byte {
 	if count == 0 || width == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (l *loader) viewBuffers() int {
 	return int(l.views[l.next.view-1])
 }
 
-// vector loads count values, beginning with the one numbered from, of f, which must be the next field.
+// vector loads the values from to from+count-1 of f, which must be the next field.
 func (l *loader) vector(f *field, from, count int64) *vector {
 	length, nulls := l.node()
 	if from > length || count > length-from {

@@ -114,7 +114,7 @@ func TestTruncatedFilesAreErrors(t *testing.T) {
 	}
 }
 
-// snappyEnd reports whether data ends after a complete chunk: the format has no end mark.
+// snappyEnd reports whether data ends after a complete chunk, which is a valid end: the format has no end mark.
 func snappyEnd(data []byte) bool {
 	for len(data) >= 4 {
 		n := 4 + int(data[1]) + int(data[2])<<8 + int(data[3])<<16

@@ -48,7 +48,7 @@ func fewDigits(word uint64, n int) (uint64, bool) {
 // safeDigits is the largest number of digits that always fit in a 64-bit integer.
 const safeDigits = 18
 
-// parseDigits parses digits; ok is false if there are other bytes. fits means that the number (negated) fits in int64.
+// parseDigits parses digits; ok is false for other bytes. fits means that the number, with its sign, fits in an int64.
 func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	if len(digits) > safeDigits {
 		return manyDigits(digits, negative)

@@ -60,7 +60,7 @@ type reading struct {
 	records int            // number of records, including misfits
 	misfits int            // records that are bad or have another number of fields
 	first   bool           // whether the first record has more than one field
-	texts   map[int]string // by offset: texts of all other records
+	texts   map[int]string // by offset: texts of the records that are not misfits
 	// Evidence for the quote, from records that are not misfits.
 	enclosed int  // fields in quotes
 	needed   int  // those that contain a delimiter, a line end or a quote

@@ -289,7 +289,7 @@ func Path(arg string) string {
 	return path
 }
 
-// add adds an item unless it was added before. Repeats within an argument, as of a folder and its file, are silent.
+// add adds an item unless it was added before. A repeat within one argument, as of a folder and its file, is ignored.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {
 		if number != e.number {

@@ -115,7 +115,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that no argument names. It skips links to folders, which may form cycles, and pipes.
+// found adds a file that no argument names. It skips links to folders, which may form cycles, and files such as pipes.
 func (e *expander) found(name, base, below, pattern string) error {
 	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil

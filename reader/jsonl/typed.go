@@ -181,7 +181,7 @@ func (t *tagged) inner(tags Tags) {
 	}
 }
 
-// members appends an object with tagged values to out and returns nil. Its bracket, and key if not nil, are read.
+// members appends an object with tagged values to out and returns nil. The bracket and, if not nil, the key were read.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')

@@ -28,7 +28,7 @@ var kindNames = [...]string{
 	record.Absent: "",
 }
 
-// kindNamed returns the kind with a name in T.
+// kindNamed returns the kind with the given name in T.
 func kindNamed(name []byte) (record.Kind, bool) {
 	for k, n := range kindNames {
 		if n != "" && n == string(name) {

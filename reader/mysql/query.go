@@ -79,7 +79,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 				"it, as in CAST(%s AS CHAR), or name another column in key=", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
-			// A collation may take different texts for equal, so texts are sorted by their bytes.
+			// A collation may treat different texts as equal, so texts are sorted by their bytes.
 			of.sort = "CAST(CONVERT(" + quote(c.Name) + " USING utf8mb4) AS BINARY)"
 		}
 		fmt.Fprintf(&schema, ", key %q", c.Name)

@@ -53,7 +53,7 @@ var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) e
 	"float8": binaryDouble, "bool": binaryBool, "bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
-// sizeError returns the error for a value whose size is not that of its type.
+// sizeError returns the error for a value whose size does not fit its type.
 func sizeError(value []byte) error {
 	return fmt.Errorf("a value has %d bytes, which is not a size of its type", len(value))
 }
@@ -163,7 +163,7 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 
 func appendTwo(dst []byte, n int64) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// civil returns the date of a day counted from 2000-01-01, in the server's calendar, which is the proleptic Gregorian.
+// civil returns the date of a day counted from 2000-01-01, in the proleptic Gregorian calendar, as the server does.
 func civil(days int64) (year, month, date int64) {
 	days += 730_425 // days since 0000-03-01, so that a leap day is the last day of a year
 	era := days / 146_097

@@ -14,7 +14,7 @@ import (
 
 // Reread returns the rows with these keys, read in a snapshot of their own.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
-	if o.cfg.Shards != nil { // it would query every shard for every key, in one snapshot
+	if o.cfg.Shards != nil { // would query every shard for every key, in one snapshot
 		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg

@@ -111,5 +111,5 @@ func (p *pace) took(rows int) {
 	p.free = p.free.Add(time.Duration(float64(rows) / p.perSecond * float64(time.Second)))
 }
 
-// limit returns the largest number of rows in a page, which is that of a tenth of a second.
+// limit returns the largest number of rows in a page: a tenth of a second's rows.
 func (p *pace) limit() int { return int(max(p.perSecond/10, 1)) }
