@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tableOfRows creates a table with the rows ("a", 1), of s and v, which has two versions, and ("b", 2), of no columns.
+// tableOfRows creates a table with two rows: ("a", 1) has column s and two versions of column v, ("b", 2) no columns.
 func tableOfRows(t *testing.T, s *service) (tb *table, rows [][]byte) {
 	tb = s.newTable(t, tableOptions{versions: 2})
 	at := time.Now().Add(-time.Minute).UnixMilli()
@@ -36,7 +36,7 @@ func behindHeader(rows ...[]byte) []byte {
 	return append([]byte(plainHeader), bytes.Join(rows, nil)...)
 }
 
-// skipFields skips bytewise comparisons on a real instance, whose answers may have further fields.
+// skipFields skips bytewise comparisons on a real instance, whose answers may have additional fields.
 func skipFields(t *testing.T, s *service) {
 	t.Helper()
 	if s.real {
@@ -52,7 +52,7 @@ func (s *service) checkAnswer(t *testing.T, operation string, body, want message
 	diff(t, a.body, []byte(want))
 }
 
-// TestAnswersOfReadsAreExact compares bodies byte by byte, because what one SDK ignores may break another.
+// TestAnswersOfReadsAreExact compares bodies byte by byte, because a difference that one SDK ignores may break another.
 func TestAnswersOfReadsAreExact(t *testing.T) {
 	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8",
 		"4.1.4", "4.1.5", "4.1.7")
@@ -281,7 +281,7 @@ func parseOf(t testing.TB, b []byte) parsed {
 	return p
 }
 
-// bytes returns the last value of a field, and number its numeric value; nil and 0 if it is missing.
+// bytes returns the last value of a field, and number the same value as an integer. If it is missing, it is nil or 0.
 func (p parsed) bytes(field protowire.Number) []byte {
 	if n := len(p[field]); n > 0 {
 		return p[field][n-1]
@@ -294,7 +294,7 @@ func (p parsed) number(field protowire.Number) int64 {
 	return int64(v)
 }
 
-// rawRequest is a request as sent over the wire. The service accepts the zero value of all fields but operation.
+// rawRequest is a request as sent over the wire. Only operation must be set for the service to accept it.
 type rawRequest struct {
 	operation        string
 	method           string // "" means POST

@@ -21,7 +21,7 @@ import (
 // assumption is what tsimport assumes about the real service. Its name is a section of docs/internals/real-service.md.
 type assumption struct {
 	name string
-	// ask returns what the service does, in a few words, and whether that is what tsimport assumes.
+	// ask describes the service's behaviour in a few words, and reports whether tsimport assumes it.
 	ask func(t *testing.T, s *service) (answer string, asAssumed bool)
 }
 
@@ -46,7 +46,7 @@ var assumptions = []assumption{
 }
 
 // TestAssumptions checks the unverified statements of docs/internals/real-service.md. The embedded store must behave as
-// assumed. A real instance's answers are only printed, because the page covers both.
+// assumed. A real instance's answers are only printed, because the page covers each of them.
 func TestAssumptions(t *testing.T) {
 	s := openService(t)
 	for _, a := range assumptions {
@@ -62,7 +62,7 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
-// TestAlternativeAnswersAreRecognized checks stores that behave differently: a question must have more than one answer.
+// TestAlternativeAnswersAreRecognized asks stores that behave differently, to show that each question tells them apart.
 func TestAlternativeAnswersAreRecognized(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string][]server.Simulation{
@@ -238,7 +238,7 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 		if !slices.Contains(waits, code) || time.Since(begun) > 3*time.Minute {
 			return fmt.Sprintf("%v after CreateTable: %v", time.Since(begun).Round(time.Second), met), false
 		}
-		time.Sleep(200 * time.Millisecond) // the service does not tell when it is ready
+		time.Sleep(200 * time.Millisecond) // the service does not report when the table is ready
 	}
 }
 
@@ -320,7 +320,7 @@ func askAutoIncrementOrder(t *testing.T, s *service) (string, bool) {
 			return fmt.Sprintf("number %d came after %d", n, last), false
 		}
 		last = n
-		// Read backwards, the newest row must be the first, at once.
+		// A backward read must begin with the newest row immediately after the write.
 		rows, _ := tb.scan(t, tablestore.BACKWARD, tb.key("k", maxKey), tb.key("k", minKey), 1)
 		if len(rows) == 0 || rows[0].Key[1] != n {
 			return fmt.Sprintf("a read backwards does not begin with the newest number %d", n), false
@@ -339,7 +339,7 @@ func askIncrementWithCondition(t *testing.T, s *service) (string, bool) {
 		not := tablestore.NewCompositeColumnCondition(tablestore.LO_NOT)
 		not.AddFilter(mark)
 		u.SetColumnCondition(not)
-		row := tb.rows(t, u)[0] // in a batch, like a load's
+		row := tb.rows(t, u)[0] // in a batch, as a load writes it
 		return refusal{code: row.Error.Code, message: row.Error.Message}
 	}
 	first, second := once(), once()
@@ -369,7 +369,7 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askCompressed describes a table by a compressed request, and by one that states a wrong size.
+// askCompressed sends two compressed requests: one states the right size of the original, the other a wrong one.
 func askCompressed(t *testing.T, s *service) (string, bool) {
 	tb := s.newTable(t, tableOptions{})
 	body := message{}.text(1, tb.name)
@@ -383,7 +383,7 @@ func askCompressed(t *testing.T, s *service) (string, bool) {
 	return strings.Join(answers, "; "), taken
 }
 
-// askIdleConnections leaves a connection idle for as long as tsimport may before it uses it again.
+// askIdleConnections reuses a connection that has been idle for as long as tsimport may leave one idle.
 func askIdleConnections(t *testing.T, s *service) (string, bool) {
 	if !s.real {
 		return "not asked of the embedded store: it takes half a minute", true

@@ -52,7 +52,7 @@ func TestOnlyAuthenticatedRequestsAreServed(t *testing.T) {
 	for name, v := range map[string]struct {
 		request  rawRequest
 		want     refusal
-		unsigned bool // the answer cannot have a signature that the client can check
+		unsigned bool // the client cannot verify the answer's signature
 	}{
 		"a request in order":  {rawRequest{}, accepted, false},
 		"no such key id":      {rawRequest{keyID: "nobody"}, authFailed("The AccessKeyID does not exist."), true},
@@ -133,7 +133,7 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 	})
 }
 
-// keyV4 returns the key of a day and a region in base64, which signs requests and their answers.
+// keyV4 returns the base64 text of the key for a day and region, which signs requests and their answers.
 func keyV4(secret, day, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{day, region, "ots", "aliyun_v4_request"} {
@@ -148,7 +148,7 @@ func sha256Of(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// v4 signs a rawRequest anew with key, and declares day and region.
+// v4 returns a change to a request: it states the day and region, and replaces the signature by one with key.
 func v4(operation, key, day, region string) func(http.Header) {
 	return func(h http.Header) {
 		h.Del("x-ots-signature")

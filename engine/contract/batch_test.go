@@ -91,7 +91,7 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 	for name, v := range map[string]struct {
 		changes []change
 		want    refusal
-		cells   int // columns afterwards, -1 for no row
+		cells   int // columns afterwards; -1 means no row
 	}{
 		"the last of ten puts":     {puts, accepted, 1},
 		"ten updates add up":       {updates, accepted, 10},
@@ -220,7 +220,7 @@ func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tabl
 	return r.TableToRowsResult
 }
 
-// All rows of a table must have the same partition key, or every row fails.
+// If the rows of a table differ in their partition key, all of them fail.
 func TestAtomicBatchHasOnePartitionKey(t *testing.T) {
 	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
@@ -288,7 +288,7 @@ func TestAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
 				changes := []tablestore.RowChange{tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1))}
-				if name != "an increment of text" && name != "a column's condition" { // they need the row of key 9
+				if name != "an increment of text" && name != "a column's condition" { // these need the row with key 9
 					changes = append(changes, tb.delete(tb.key("a", 9)))
 				}
 				if last {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The highest timestamp, and the largest deviation, which allows every timestamp.
+// lastTimestamp is the highest timestamp. allTime is the largest deviation, which allows every timestamp.
 const (
 	lastTimestamp = math.MaxInt64/1000 - 1
 	allTime       = math.MaxInt64 / 1_000_000
@@ -66,15 +66,15 @@ func TestTimestampLimits(t *testing.T) {
 	})
 }
 
-// rawRead holds the options of a read by hand, because the SDK requires a version rule.
+// rawRead holds the options of a read. It is encoded by hand, because the SDK requires a version rule.
 type rawRead struct {
 	time     message
-	versions int64 // 0 means not given, -1 means 0
+	versions int64 // 0 means none is sent, -1 sends 0
 	columns  []string
 	filter   tablestore.ColumnFilter
 }
 
-// send reads a row by each of the three operations and returns GetRow's answer.
+// send reads a row with each of the three read operations and returns GetRow's answer.
 func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 	t.Helper()
 	ask := func(operation string, body message, time, versions, columns, filter int, want refusal) *answer {
@@ -198,7 +198,7 @@ func TestTableOptionLimits(t *testing.T) {
 		"all of them, and all are fine": {message{}.int(1, 86400).int(2, 9).int(5, 77), accepted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			update := func(options message) *answer { // by hand, as the SDK always sends two options
+			update := func(options message) *answer { // by hand, because the SDK always sends two options
 				return s.ask(t, "UpdateTable", message{}.text(1, tb.name).bytes(3, options))
 			}
 			update(message{}.int(1, 864000).int(2, 5).int(5, 99)).check(t, accepted)
@@ -210,7 +210,7 @@ func TestTableOptionLimits(t *testing.T) {
 			for _, f := range []struct {
 				field   int
 				missing int64
-			}{{1, -1}, {2, 1}} { // CreateTable needs what UpdateTable can omit
+			}{{1, -1}, {2, 1}} { // CreateTable requires options that UpdateTable can omit
 				if parseOf(t, v.options)[protowire.Number(f.field)] == nil {
 					v.options = v.options.int(f.field, f.missing)
 				}
@@ -275,7 +275,7 @@ func TestIncrementAddsVersion(t *testing.T) {
 	})
 }
 
-// A row in this test has 15 bytes of key, a one-byte name and a text.
+// A row of this test has a key of 15 bytes, and one column with a one-byte name and a string as its value.
 func TestPageEndsAtExactByteLimit(t *testing.T) {
 	s := proving(t, "3.11.8", "4.1.5")
 	tb := s.newTable(t, tableOptions{})
@@ -313,7 +313,7 @@ func TestPageEndsAtExactByteLimit(t *testing.T) {
 	})
 }
 
-// In a table created with this option, an update replaces the row, so unnamed columns are removed.
+// In a table created with UpdateFullRow, an update replaces the row, so columns that it does not name are removed.
 func TestUpdateFullRow(t *testing.T) {
 	s := proving(t, "3.6.11")
 	tb := s.newTable(t, tableOptions{})

@@ -36,7 +36,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	wrong.AddPrimaryKeyColumn("pk1", "b")
 	a := s.ask(t, "BulkImport", bulkBody(tb.name, bulkRow(tb, tb.key("a", 1), c("n", int64(5))), bulkRow(tb, wrong)))
 	a.check(t, accepted)
-	// 3+1 and 3+8 bytes of key, 1+8 of the cell.
+	// The key's columns have 3+1 and 3+8 bytes, the cell has 1+8.
 	read := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
 	invalidRow := message{}.text(1, "OTSInvalidPK").text(2, "Validate PK size fail. Input: 1, Meta: 2.")
 	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3,
@@ -100,12 +100,12 @@ func TestBulkExportReadsRangeAsMatrix(t *testing.T) {
 	}
 	a := export(columns("pk1", "pk2", "a", "b", "s"))
 	conformance.True(t, bytes.Contains(a.body, want), "got  %x\nwant %x", a.body, want)
-	// No units, and the bytes of keys and columns scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
+	// The answer has no units, but the scanned bytes of keys and columns: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
 	units := message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0))
 	consumed := message{}.bytes(1, units)
 	conformance.True(t, bytes.HasPrefix(a.body, consumed), "consumed %x, want %x", a.body[:20], consumed)
 	s.ask(t, "BulkExport", all).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
-	// Fields are in the requested order, with the key's first.
+	// Fields are in the requested order, key columns before others.
 	matrix := func(keys, others uint32, fields []byte, row ...byte) []byte {
 		return append(append(le.AppendUint32(le.AppendUint32(nil, keys), others), fields...), row...)
 	}
@@ -127,7 +127,7 @@ func TestBulkExportReadsRangeAsMatrix(t *testing.T) {
 	conformance.True(t, bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}), "an empty range: %x", got.body)
 }
 
-// Encoded values of PlainBuffer, without the leading size.
+// These functions and variables encode values in PlainBuffer without the leading size.
 func vInt(v int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(v)) }
 func vDouble(f float64) []byte {
 	return endian.LittleEndian.AppendUint64([]byte{1}, math.Float64bits(f))

@@ -23,7 +23,7 @@ func TestWriteUnitIsFourKilobytes(t *testing.T) {
 	tb := s.newTable(t, tableOptions{versions: 5})
 	now := time.Now().UnixMilli()
 	k := tb.key("k", 1)
-	full := 4096 - keyBytes - 1 // the length of column c that fills the first unit
+	full := 4096 - keyBytes - 1 // the length of column c with which the row fills one unit
 	big := c("a", text(4097))
 	for name, v := range map[string]struct {
 		change tablestore.RowChange
@@ -149,7 +149,7 @@ func TestReadsAreChargedForTheirAnswers(t *testing.T) {
 			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
 			b := conformance.Try(tb.tryBatchGet(k, x.read...)).Must(t)
 			diff(t, unitsOf(b.ConsumedCapacityUnit), units{x.want, 0})
-			if tb.criteria(k, x.read...).Filter == nil { // a range pays for what it scans
+			if tb.criteria(k, x.read...).Filter == nil { // a range is charged for the bytes that it scans
 				g := tb.page(t, tablestore.FORWARD, tb.key("k", 2), 0, k, x.read...)
 				diff(t, unitsOf(g.ConsumedCapacityUnit), units{x.want, 0})
 			}
@@ -162,7 +162,7 @@ func TestRangeIsChargedForScannedBytes(t *testing.T) {
 	tb := s.newTable(t, tableOptions{})
 	big := []cell{c("a", text(4097)), c("b", text(4097)), c("c", text(4097))}
 	tb.load(t, tb.put(tb.key("big", 1), big...), tb.put(tb.key("big", 2), big...))
-	// of 19 bytes each: pk1, "s", pk2, an integer, "c" and "abc"
+	// Each row has 19 bytes: pk1, "s", pk2, an integer, "c" and "abc".
 	tb.load(t, several(300, func(i int) change { return tb.put(tb.key("s", i), c("c", "abc")) })...)
 	for name, x := range map[string]struct {
 		partition string
@@ -187,7 +187,7 @@ func TestRangeIsChargedForScannedBytes(t *testing.T) {
 	}
 }
 
-// reserve updates the reserved throughput; -1 leaves a unit out.
+// reserve updates the reserved throughput. It omits a unit that is -1.
 func (s *service) reserve(t testing.TB, table string, read, write int64) *answer {
 	var units message
 	if read >= 0 {
@@ -206,7 +206,7 @@ func (s *service) reservation(t testing.TB, table string) parsed {
 
 var tooOften = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
-// Reserved throughput is stored, either unit may be changed alone, and it may change once in two minutes.
+// Reserved throughput is stored. Either unit may be changed alone. Two minutes must pass between changes.
 func TestReservedThroughputIsStored(t *testing.T) {
 	spec(t, "3.6.10")
 	t.Parallel()

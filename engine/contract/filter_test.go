@@ -87,7 +87,7 @@ func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (table
 	return r.TableToRowsResult[tb.name][0], nil
 }
 
-// checkRead reads a row by each of the three operations. No other row may have its partition key.
+// checkRead reads a row with each of the three read operations. No other row may have its partition key.
 func (tb *table) checkRead(t *testing.T, k *tablestore.PrimaryKey, want *row, read ...selection) {
 	t.Helper()
 	diff(t, tb.get(t, k, read...), want)
@@ -128,7 +128,7 @@ func (tb *table) checkConditionsRefused(t *testing.T, name string, f tablestore.
 		bystander := tb.key(name+how, 2)
 		_, inBatch := tb.batch(tb.put(bystander), change)
 		if want == accepted && refusalOf(err) == conditionFailed {
-			err = nil // it was evaluated, and failed
+			err = nil // the condition was evaluated and failed
 		}
 		check(t, err, want)
 		check(t, inBatch, want)
@@ -140,7 +140,7 @@ type rawFilter []byte
 
 func (f rawFilter) Serialize() []byte { return f }
 
-// ToFilter returns an empty filter, for nested use.
+// ToFilter is called if f is part of another filter. It returns an empty filter.
 func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
 
 func TestFilterComparesAllTypes(t *testing.T) {
@@ -234,7 +234,7 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 		tb.checkRead(t, k, some(), versions(1), columns("a", "c", "pk2"), filtered(pageOf(2, 1)))
 	})
 	t.Run("a key column is compared by its value", func(t *testing.T) {
-		skipReal(t, s) // it accepts such a filter, but its answer is unknown
+		skipReal(t, s) // a real instance accepts such a filter, but its answer is unknown
 		tb.checkRead(t, k, some(a2, b1, c2), filtered(allOf(compare("pk1", eq, "k"), compare("pk2", le, 1))))
 		tb.checkRead(t, k, nil, filtered(compare("pk2", gt, 1)))
 		tb.checkRead(t, k, some(b1), versions(1), columns("b"), filtered(compare("pk2", eq, 1)))

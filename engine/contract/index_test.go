@@ -65,7 +65,7 @@ func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]an
 
 func TestIndexFollowsItsTable(t *testing.T) {
 	s := proving(t, "3.14.1", "3.14.2", "3.14.3")
-	skipReal(t, s) // its indexes are updated a little later
+	skipReal(t, s) // a real instance updates indexes a little later
 	byA := newTableName()
 	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b", "c"))
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"), c("other", true))))
@@ -120,7 +120,7 @@ func TestIndexFollowsItsTable(t *testing.T) {
 
 func TestIndexedTableRefusesRepeatedRows(t *testing.T) {
 	s := proving(t, "3.10.4", "3.13.1", "3.14.2")
-	skipReal(t, s) // its message is undocumented
+	skipReal(t, s) // a real instance's message is undocumented
 	name := newTableName()
 	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
 	want := invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
@@ -294,7 +294,7 @@ func (s *service) tell(t testing.TB, what, body string, status int) {
 	diff(t, res.StatusCode, status)
 }
 
-// With a delay, indexes are updated later by the clock that tests move; without one, at once.
+// Without a delay, indexes are updated at once. With one, they are updated later by the clock, which tests can move.
 func TestIndexDelay(t *testing.T) {
 	t.Parallel()
 	spec(t, "3.14.2")

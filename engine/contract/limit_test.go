@@ -67,7 +67,7 @@ func TestBatchGetRowLimit(t *testing.T) {
 	}
 }
 
-// The 4 MB count names, values, and 8 bytes for each given timestamp.
+// The limit of 4 MB counts names, values, and 8 bytes for each timestamp given.
 func TestWriteDataLimit(t *testing.T) {
 	s := proving(t, "3.5.3", "6.1.3")
 	tb := s.newTable(t, tableOptions{})
@@ -286,7 +286,7 @@ func TestKeysMustMatchSchema(t *testing.T) {
 	}
 }
 
-// checkInBatches sends a key between two valid ones. A schema mismatch fails its row, anything else the request.
+// checkInBatches sends a key between two valid ones. A schema mismatch fails only its row, other errors the request.
 func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want refusal) {
 	good := tb.key("good", 1)
 	w, err := tb.batch(tb.put(good), tb.put(bad), tb.put(tb.key("good", 2)))

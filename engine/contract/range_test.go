@@ -14,7 +14,7 @@ import (
 func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 	s := proving(t, "3.1.3", "3.11.7", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
-	// In key order: strings compare bytewise, a prefix precedes longer strings, and integers compare as signed numbers.
+	// These keys are in order: strings compare bytewise, prefixes first, and integers compare as signed numbers.
 	n := func(text string, n int64) []any { return []any{text, n} }
 	keys := [][]any{
 		n("", math.MinInt64), n("", 0), n("\x00", 0), n("\x00\x00", 0), n("\x00a", 0), n("\x01", 0), n("B", 5),
@@ -205,7 +205,7 @@ func TestRangeReturnsRequestedKeyColumns(t *testing.T) {
 		diff(t, keyValues(r.NextStartPrimaryKey), []any{"a", int64(2)})
 	})
 	t.Run("no key column", func(t *testing.T) {
-		skipReal(t, s) // its answer is unknown
+		skipReal(t, s) // a real instance's answer is unknown
 		_, rows := read(t, 0, "c")
 		diff(t, rows, []*row{{nil, []cell{one}}, {nil, []cell{three}}})
 	})

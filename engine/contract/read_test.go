@@ -312,7 +312,7 @@ func TestTableKeepsVersionsAndTTL(t *testing.T) {
 	})
 }
 
-// Tests the engine's choices about versions and expiry (docs/internals/protocol-choices.md).
+// TestHiddenVersionsRemainHidden tests choices of the engine (docs/internals/protocol-choices.md).
 func TestHiddenVersionsRemainHidden(t *testing.T) {
 	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
 	skipReal(t, s)

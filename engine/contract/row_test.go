@@ -243,7 +243,7 @@ const (
 	maxKey
 )
 
-// key returns a primary key of the table; an int means an int64.
+// key returns a primary key of the table. It converts an int to int64.
 func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	for i, v := range values {
@@ -264,7 +264,7 @@ func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	return k
 }
 
-// cell is one version of a column. A timestamp of 0 means none in a write and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any

@@ -30,7 +30,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// service is the target of a test: an engine in this process, or the real instance of the environment.
+// service is the target of a test: an engine in this process, or the real instance set in the environment.
 type service struct {
 	*tablestore.TableStoreClient
 	endpoint, instance, keyID, secret string
@@ -38,7 +38,7 @@ type service struct {
 	transport                         http.RoundTripper // for requests made by hand; nil means the default
 }
 
-// openReal returns the instance set by TABLESTORE_TEST_…, or nil. The SDK's client does not retry.
+// openReal returns the instance set by TABLESTORE_TEST_…, or nil if none is set. Its client does not retry.
 func openReal() *service {
 	s := &service{
 		endpoint:  strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
@@ -57,7 +57,7 @@ func openReal() *service {
 	return s
 }
 
-// openService returns the real instance if there is one, or an engine for the test. The SDK's client does not retry.
+// openService returns the real instance if there is one, or an engine for the test. Its client does not retry.
 func openService(t testing.TB) *service {
 	t.Helper()
 	if s := openReal(); s != nil {
@@ -70,7 +70,7 @@ func openService(t testing.TB) *service {
 	}
 }
 
-// serviceWith returns an engine with options, never a real instance. Its store is in o.FS, or in memory.
+// serviceWith returns an engine with options, never a real instance. Its store is in o.FS, or in memory if that is nil.
 func serviceWith(t testing.TB, o server.Options) *service {
 	t.Helper()
 	s, _ := serve(t, o)
@@ -150,7 +150,7 @@ func dropTables() error {
 	return nil
 }
 
-// paced keeps below a real instance's limit of ten table operations a second.
+// paced keeps the tests below a real instance's limit of ten table operations a second.
 var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
 
 type pacer struct{ next *time.Ticker }
@@ -174,7 +174,7 @@ type table struct {
 	keys []tablestore.PrimaryKeySchema
 }
 
-// tableOptions are options of newTable. Zero means one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
+// tableOptions are options of newTable. Zero means one version, no time to live, and the key pk1 STRING, pk2 INTEGER.
 type tableOptions struct {
 	versions  int
 	ttl       int   // seconds
@@ -253,7 +253,7 @@ func (s *service) dropLater(t testing.TB, name string) {
 	})
 }
 
-// awaitTable returns when the table accepts writes. The real service takes up to a minute, an engine no time.
+// awaitTable returns when the table accepts writes. In the real service, that takes up to a minute.
 func (s *service) awaitTable(t testing.TB, tb *table) {
 	t.Helper()
 	key := make([]any, len(tb.keys))
@@ -305,7 +305,7 @@ var (
 	alreadyExists   = refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
 )
 
-// refusalOf returns the service's error. Of another error, code is the text.
+// refusalOf returns the service's error. For any other error, it returns a refusal whose code is the error's text.
 func refusalOf(err error) refusal {
 	var e *tablestore.OtsError
 	switch {

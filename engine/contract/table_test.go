@@ -131,7 +131,7 @@ func TestTableNameRules(t *testing.T) {
 	s := proving(t, "3.4.1")
 	for name, ok := range map[string]bool{
 		"": false, "1t": false, "t-1": false, "t.1": false, "表": false, "t t": false, "_": true, "T_9": true,
-		text(255): true, text(256): false, // by hand, as the SDK refuses more than 100
+		text(255): true, text(256): false, // by hand, because the SDK refuses more than 100
 	} {
 		t.Run(name, func(t *testing.T) {
 			if s.real && ok && len(name) < 10 {
@@ -262,7 +262,7 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 	checkRow(t, rows[3], accepted)
 }
 
-// Bounds of partitions: values without a length prefix.
+// infMin and infMax are the outermost bounds of partitions, encoded without a length prefix.
 var (
 	infMin = []byte{9}
 	infMax = []byte{10}

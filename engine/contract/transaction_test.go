@@ -70,7 +70,7 @@ func reading(id string) selection {
 	return func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = &id }
 }
 
-// batchIn sends a BatchWriteRow of puts in a transaction, which the SDK cannot.
+// batchIn sends a BatchWriteRow of puts in a transaction, which the SDK cannot do.
 func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChange) *answer {
 	t.Helper()
 	rows := message{}.text(1, tb.name)
@@ -80,7 +80,7 @@ func (tb *table) batchIn(t *testing.T, id string, puts ...*tablestore.PutRowChan
 	return tb.ask(t, "BatchWriteRow", message{}.bytes(1, rows).text(2, id))
 }
 
-// rowCodes returns the codes of a one-table batch's rows, "" for successes.
+// rowCodes returns the error code of each row in a batch of one table; "" means success.
 func rowCodes(t *testing.T, a *answer) (codes []string) {
 	t.Helper()
 	a.check(t, accepted)
@@ -270,7 +270,7 @@ func TestTransactionEndsAfterAMinuteOrWithProcess(t *testing.T) {
 		check(t, r.commit(open), noSession)
 		diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, nil}})
 		must(t, r.do(tb.put(tb.key("b", 2))))
-		_, err := tb.tryStart("a") // the table still has transactions
+		_, err := tb.tryStart("a") // the table still supports transactions
 		conformance.Equal(t, err, nil, "a start after %s", name)
 	}
 }

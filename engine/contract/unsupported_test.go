@@ -6,7 +6,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// The engine's refusals of features that it lacks, so that nothing is silently left undone.
+// The engine refuses features that it lacks with these errors, so that no request is silently ignored.
 var (
 	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
 	noStreams   = refusal{400, "OTSUnsupportedOperation",
@@ -20,7 +20,7 @@ func skipReal(t *testing.T, s *service) {
 	}
 }
 
-func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
+func TestUnsupportedFeaturesAreRefusedByName(t *testing.T) {
 	s := proving(t, "1.2.4")
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})
@@ -63,13 +63,13 @@ func TestUnsupportedTablesAreRefusedByName(t *testing.T) {
 	})
 }
 
-// Clean-up helpers of test suites list search indexes, streams and time-series tables. The lists are empty.
+// Test suites list search indexes, streams and time-series tables to clean up, so the engine returns empty lists.
 func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 	s := proving(t, "1.2.5")
 	tb := s.newTable(t, tableOptions{})
 	for table, want := range map[string]refusal{tb.name: accepted, newTableName(): noSuchTable, "": accepted} {
 		request := &tablestore.ListStreamRequest{}
-		if table != "" { // of all tables
+		if table != "" { // otherwise, the streams of all tables
 			request.TableName = &table
 			indexes, err := s.ListSearchIndex(&tablestore.ListSearchIndexRequest{TableName: table})
 			check(t, err, want)
@@ -82,7 +82,7 @@ func TestListsOfMissingFeaturesAreEmpty(t *testing.T) {
 	s.ask(t, "ListTimeseriesTable", nil).check(t, accepted)
 }
 
-func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
+func TestUnsupportedOperationsAreRefusedByName(t *testing.T) {
 	s := proving(t, "1.2.2")
 	skipReal(t, s)
 	for _, operation := range []string{

@@ -1,3 +1,3 @@
-// Package enginetest starts an embedded Tablestore for a Go test, in memory and on a free port of this machine, for any
-// SDK. It stops when the test ends. Its clock can be moved. Tests that share an engine reset it in between.
+// Package enginetest starts an embedded Tablestore for a Go test. It keeps its rows in memory, serves any SDK on a free
+// local port, and stops when the test ends. A test can move its clock, and reset an engine that tests share.
 package enginetest

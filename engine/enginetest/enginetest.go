@@ -56,7 +56,7 @@ func Start(t testing.TB) *Engine {
 	}
 }
 
-// Sign gives an answer that a test made or changed the engine's checksum and signature.
+// Sign makes body the body of res, and sets the checksum and signature that the engine would send with it.
 func Sign(res *http.Response, path string, body []byte) *http.Response {
 	sum := md5.Sum(body)
 	res.Header.Set(wire.HeaderMD5, base64.StdEncoding.EncodeToString(sum[:]))
@@ -79,7 +79,7 @@ func (e *Engine) Reset(t testing.TB) {
 	}
 }
 
-// Advance advances the engine's clock for timestamps, time to live and deviation. Dates of requests need the real time.
+// Advance moves the clock of timestamps, time to live and deviation forward. Requests still need the real date.
 func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := e.server.Advance(d); err != nil {

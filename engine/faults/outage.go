@@ -28,10 +28,10 @@ const outageAfter = 5 * time.Second
 type Outage struct {
 	For   time.Duration
 	Kind  string        // one of Outages
-	After time.Duration // time after the first request that writes rows
+	After time.Duration // time from the first request that writes rows until it begins
 }
 
-// ParseOutage parses SECONDS:KIND[:AFTER], where AFTER is in seconds, too: 5:busy, 15:reset:10.
+// ParseOutage parses SECONDS:KIND[:AFTER], such as 5:busy or 15:reset:10. AFTER is in seconds, too.
 func ParseOutage(text string) (*Outage, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 2 && len(parts) != 3 {

@@ -16,7 +16,7 @@ const (
 	DropBefore              // the connection is cut, nothing is applied
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
 	AnswerErrorAfter        // the request is applied, then the error Code ("": OTSTimeout) is answered
-	ApplyLate               // the connection is cut (or the error Code answered) at once; applied after Delay
+	ApplyLate               // the connection is cut (or the error Code answered), then the request is applied after Delay
 	BadBody                 // an HTML page with status Code ("": 502) is answered, as by a proxy; nothing is applied
 	PageAfter               // the request is applied, then the page is answered
 	Redirect                // 307 to another host is answered; nothing is applied
@@ -32,9 +32,9 @@ type Fault struct {
 	Action  Action
 	Code    string               // for Refuse, AnswerErrorAfter, pages and, if not empty, ApplyLate
 	Bit     uint64               // for FlipBit; counted modulo the body's bits
-	Delay   time.Duration        // of ApplyLate
-	Applied bool                 // of Hang
-	RowCode func(row int) string // for RefuseRows; row counts over all tables of the request; "" applies it
+	Delay   time.Duration        // for ApplyLate
+	Applied bool                 // for Hang
+	RowCode func(row int) string // for RefuseRows; row is the index in the whole request; "" applies the row
 }
 
 // Request describes a request to Decide.
@@ -44,13 +44,13 @@ type Request struct {
 	Rows      int // rows written or keys read; 0 for table operations and GetRange
 }
 
-// Plan decides which requests fail. It is safe for concurrent use, as Only and Decide must be. Only Change changes it.
+// Plan decides which requests fail. It is safe for concurrent use if Only and Decide are. Change changes a plan in use.
 type Plan struct {
 	Only   func(operation string) bool // nil means BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault
 
-	// Within limits how long after its arrival a request may be applied, as in a service that gives up at last; 0 means no
-	// limit. It holds even if the machine stalls, because later requests wait until earlier ones are decided.
+	// Within is the longest time from a request's arrival until it may be applied, as in a service that eventually gives
+	// up; 0 means no limit. It holds even if the machine stalls, because later requests wait for the fate of earlier ones.
 	Within time.Duration
 
 	// Outage replaces the other faults, for all operations. Nil means none.
@@ -70,13 +70,13 @@ type Plan struct {
 	promised []promise // oldest first
 
 	firstWrite time.Time // used by Outage
-	refused    int       // requests during it
+	refused    int       // requests during the outage
 }
 
-// promise says that a request is applied by a moment, or never.
+// promise says that a request is applied by a certain time or never.
 type promise struct {
 	by   time.Time
-	over chan struct{} // closed when that is decided
+	over chan struct{} // closed once the request is applied or dropped
 }
 
 // Next counts a request and returns its fault. A nil plan has no faults.
@@ -136,8 +136,8 @@ func (p *Plan) Requests() int {
 	return p.n
 }
 
-// Begin records that a request received at came will be applied late: within Within, or never. The server calls it
-// before it cuts the connection, and calls end when that is decided.
+// Begin records that a request received at came will be applied late: in time for Within, or never. The server calls it
+// before it cuts the connection, and calls end once the request is applied or dropped.
 func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *Plan) Begin(came time.Time) (end func()) {
 	}
 }
 
-// Await waits until every request whose time has passed at now is decided.
+// Await waits until every late request whose time has run out at now is applied or dropped.
 func (p *Plan) Await(now time.Time) {
 	if p == nil {
 		return

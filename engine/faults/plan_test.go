@@ -65,7 +65,7 @@ func mustPlan(t *testing.T, p *Plan, err error) *Plan {
 	return p
 }
 
-func TestRandomPlanFaultsItsShareOfRequests(t *testing.T) {
+func TestRandomPlanInjectsFaultsAtItsRate(t *testing.T) {
 	p, err := Random{Rate: 0.25, Seed: 7}.Plan()
 	mustPlan(t, p, err)
 	hit := 0

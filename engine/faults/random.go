@@ -37,7 +37,7 @@ func Actions() []string {
 // rowWrites lists the default operations of plans.
 var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "BulkImport"}
 
-// Transient codes of whole requests, and of single rows.
+// requestCodes are the transient errors of whole requests, rowCodes those of single rows.
 var (
 	requestCodes = []string{
 		wire.CodeServerBusy, wire.CodePartitionUnavailable, wire.CodeServerUnavailable, wire.CodeTimeout,
@@ -56,7 +56,7 @@ type Random struct {
 	Rate       float64       // share of the requests, 0…1
 	Kinds      []string      // names of actions, or "action:code"; none means every action but hang
 	Delay      time.Duration // for apply-late; 0 means a second
-	Operations []string      // none means those that write rows
+	Operations []string      // none means the operations that write rows
 	Seed       uint64
 }
 
@@ -91,7 +91,7 @@ func (r Random) Plan() (*Plan, error) {
 
 // Step is the fault of one request.
 type Step struct {
-	N      int    // number, from 0, of the request to the operations
+	N      int    // number, from 0, of the request among those that the plan counts
 	Action string // name of an action, or "action:code"
 	Code   string
 	Delay  time.Duration // for apply-late; 0 means at once
@@ -142,7 +142,7 @@ func only(operations []string) func(string) bool {
 	return func(op string) bool { return slices.Contains(operations, op) }
 }
 
-// drawn draws what the fault leaves open: the code, and which rows.
+// drawn draws the values that the fault leaves open: the code, the bit and the rows.
 func (f Fault) drawn(rng *rand.Rand) Fault {
 	switch f.Action {
 	case Refuse:

@@ -7,7 +7,7 @@ const (
 	combineNot, combineAnd, combineOr         = 1, 2, 3
 )
 
-// Decode decodes the filter of a read. Without bytes it returns nil.
+// Decode decodes the filter of a read. It returns nil if b is empty.
 func Decode(b []byte) (*Filter, *wire.Error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -32,7 +32,7 @@ func Decode(b []byte) (*Filter, *wire.Error) {
 	return f, nil
 }
 
-// DecodeCondition decodes the column condition of a write, a filter without paging.
+// DecodeCondition decodes the column condition of a write, which is a filter without paging.
 func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 	f, err := Decode(b)
 	if err == nil && f != nil && f.page != nil {
@@ -46,7 +46,7 @@ func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 // decoder counts nodes before it descends into them, so that MaxNodes also limits the depth of the recursion.
 type decoder struct {
 	nodes       int
-	expressions int // number of instructions so far
+	expressions int // instructions of all regular expressions so far
 
 	shape *wire.Error // error of the first operator with a wrong number of parts; too many nodes take precedence
 }

@@ -11,8 +11,8 @@ import (
 const (
 	MaxNodes      = 32 // the filter and all its sub-filters
 	MaxRegexBytes = 256
-	// MaxRegexSize limits, roughly, the instructions of all regular expressions of a filter. Otherwise 256 bytes of nested
-	// repeats could compile to millions, and the time of a match, which cannot be interrupted, grows with them.
+	// MaxRegexSize is the approximate limit of the instructions of all regular expressions in a filter. Without it, 256
+	// bytes of nested repeats could compile to millions, and a match, which cannot be interrupted, would take as long.
 	MaxRegexSize = 1_024
 )
 

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// node is one condition of the tree. It is true or false, so De Morgan's laws hold even for missing columns.
+// node is one condition of the tree. It is true or false, never unknown, so De Morgan's laws hold for missing columns.
 type node interface {
 	match(*row) bool
 }
@@ -48,7 +48,7 @@ const (
 type single struct {
 	comparator comparator
 	column     []byte
-	value      wire.Cell // its Type and Value
+	value      wire.Cell // only Type and Value are set
 	missing    bool      // the result if the column is missing
 	latest     bool      // only the newest version counts; otherwise any version may match
 	rule       *rule     // nil to compare the value itself

@@ -79,7 +79,7 @@ func size(re *syntax.Regexp) (n int) {
 }
 
 // apply returns the value to compare. ok is false if c is not a STRING, if the expression does not match, if its group
-// did not take part in the match, or if the text is not of the type.
+// did not take part in the match, or if the matched text cannot be cast.
 func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 	if c.Type != wire.String {
 		return v, false

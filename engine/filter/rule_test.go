@@ -91,7 +91,7 @@ func TestInvalidRulesAreRefused(t *testing.T) {
 	}
 }
 
-// The estimate by which an expression is accepted is close to the size of its program.
+// The estimated size of an expression, which decides whether it is accepted, is close to the size of its program.
 func TestRegexSizeEstimateIsClose(t *testing.T) {
 	for _, text := range []string{
 		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße",
@@ -204,7 +204,7 @@ func variant(v any) []byte {
 	return append(head, b...)
 }
 
-// cells makes versions of columns of alternating names and values, newest first within a name.
+// cells makes cells of alternating names and values. The versions of a column must be given newest first.
 func cells(namesAndValues ...any) (list []wire.Cell) {
 	for i := 0; i < len(namesAndValues); i += 2 {
 		typ, b := payload(namesAndValues[i+1])

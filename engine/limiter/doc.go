@@ -1,4 +1,4 @@
 // Package limiter models how a service may limit writes: by a token bucket, a fixed or sliding window, a queue, or a
-// limit of concurrency. New makes a Limiter. Admit decides about a request under one or more limits, and says when its
-// answer leaves. Nothing waits or reads a clock: equal calls, times and seeds give equal answers.
+// concurrency limit. New makes a Limiter. Admit applies one or more limits to a request, and returns the delay of its
+// answer. Nothing waits or reads a clock: equal calls, times and seeds give equal answers.
 package limiter

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Row is one row of a request to decide about.
+// Row is one row of a request passed to Admit.
 type Row struct {
 	Units float64
-	Taken bool // whether the row passed
+	Taken bool // set by Admit if the row passes
 }
 
 // Limiter is one limit over time. It is not safe for concurrent use, and times must not decrease.
@@ -18,14 +18,14 @@ type Limiter struct {
 	model    model
 	random   *rand.Rand
 	now      int64
-	pending  []charge // charges that do not count yet, with a Lag
+	pending  []charge // charges that do not count yet, because of Lag
 }
 
-// model implements a kind of limit. A row larger than the limit passes if the limit is unused, because it never could
-// otherwise. The excess is charged to the time after it.
+// model implements a kind of limit. A row larger than the limit passes if the limit is unused, because otherwise it
+// never could. Its excess is charged to later time.
 type model interface {
 	restart(at int64, full bool)
-	advance(at int64)        // to now; all other calls refer to this time
+	advance(at int64)        // sets the time to which fits, take and answer refer
 	fits(units float64) bool // whether a row of the current request passes
 	take(units float64)      // charges a row of the current request
 	answer() time.Duration   // ends the current request, and returns the delay of its answer
@@ -69,8 +69,8 @@ func (l *Limiter) Restart(at time.Time) {
 	l.model.restart(at.UnixNano(), l.options.Full)
 }
 
-// Admit decides which rows of a request that arrives at now pass: those that every limit accepts. A row that one limit
-// refuses costs the others nothing. taken is the number of rows that passed; the answer leaves after delay.
+// Admit decides which rows of a request that arrives at now pass: every limit must accept a row. A row that one limit
+// refuses costs the others nothing. taken is the number of rows that pass, delay the time until the answer is sent.
 func Admit(now time.Time, rows []Row, limits ...*Limiter) (taken int, delay time.Duration) {
 	at := now.UnixNano()
 	whole := false
@@ -128,7 +128,7 @@ func admit(units float64, limits []*Limiter) bool {
 	return true
 }
 
-// advance moves the model to a time, and charges it the rows taken a Lag before.
+// advance moves the model to a time, and charges it for the accepted rows whose Lag has passed by then.
 func (l *Limiter) advance(at int64) {
 	if l.options.Rate <= 0 {
 		return
@@ -154,14 +154,14 @@ func (l *Limiter) charge(units float64) {
 	}
 }
 
-// capacity is a rate over time. Times are Unix nanoseconds.
+// capacity is a rate that changes over time. Times are Unix nanoseconds.
 type capacity struct {
 	rate  float64
 	start int64
 	steps []Step
 }
 
-// span returns the rate at a moment, and until when it is valid.
+// span returns the rate at a time, and the time of its next change.
 func (c *capacity) span(at int64) (rate float64, until int64) {
 	rate, until = c.rate, 1<<63-1
 	for _, s := range c.steps {
@@ -192,7 +192,7 @@ func (c *capacity) between(from, to int64) (units float64) {
 // answer returns 0, for models that answer at once.
 func (c *capacity) answer() time.Duration { return 0 }
 
-// served returns when units whose service starts at from are served.
+// served returns when the service of units ends if it starts at from.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {
 		rate, until := c.span(from)

@@ -119,7 +119,7 @@ func TestRefusedRowCostsOtherLimitsNothing(t *testing.T) {
 	check(t, []*Limiter{other}, []step{{at: 1, rows: 200, units: 1, taken: 50}})
 }
 
-func TestSpuriousRefusalShare(t *testing.T) {
+func TestSpuriousRefusalsHaveTheirShare(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		l := limit(t, Options{Spurious: 0.01, Seed: 5, Whole: whole})
 		refused, requests := 0, 0

@@ -86,7 +86,7 @@ func (w *fixedWindow) take(units float64) {
 
 type slidingWindow struct {
 	window
-	taken []charge // at is when it stops counting; in order, except for rows larger than the limit
+	taken []charge // at is when the charge stops counting; ordered by at, except for rows larger than the limit
 	sum   float64
 }
 
@@ -132,7 +132,7 @@ func (q *queue) fits(float64) bool        { return q.free-q.now <= q.most }
 func (q *queue) take(units float64)       { q.free = q.served(max(q.free, q.now), units) }
 func (q *queue) answer() time.Duration    { return time.Duration(max(0, q.free-q.now)) }
 
-// concurrency limits what is served at the same time.
+// concurrency limits the requests or units that are served at the same time.
 type concurrency struct {
 	*capacity
 	requests int // limit of requests; 0 limits units

@@ -10,10 +10,10 @@ import (
 
 const (
 	TokenBucket   = "token-bucket"   // saves unused units, up to Burst of the rate; refuses the rest
-	FixedWindow   = "fixed-window"   // accepts the rate's units in each second of the clock, however close together
-	SlidingWindow = "sliding-window" // accepts the rate's units in any second
-	Queue         = "queue"          // accepts rows and answers when they are served; refuses those with longer waits
-	Concurrency   = "concurrency"    // limits what is served at the same time
+	FixedWindow   = "fixed-window"   // accepts the rate's units in each Window of the clock, even all at once
+	SlidingWindow = "sliding-window" // accepts the rate's units in any time as long as Window
+	Queue         = "queue"          // accepts rows and answers when they are served; refuses rows with longer waits
+	Concurrency   = "concurrency"    // limits the requests or units served at the same time
 )
 
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
@@ -26,12 +26,12 @@ type Options struct {
 	Full  bool          // token bucket: starts full, not empty
 
 	Window    time.Duration // windows: length; 0 means a second
-	Unaligned bool          // fixed window: starts with the first request after the last window
+	Unaligned bool          // fixed window: starts at the first request after the last window's end
 
 	MaxDelay time.Duration // queue: refuses rows that would wait longer; 0 means 10 s
 
-	// Requests, for Concurrency, is how many requests are served at a time, each as long as the rate requires; others are
-	// refused. With 0, the units served at a time are limited to the rate's in Hold, and every request takes Hold.
+	// Requests, for Concurrency, limits the requests served at the same time. Each takes as long as its units do at the
+	// rate. If 0, the units served at the same time are limited to the rate's in Hold, and each request takes Hold.
 	Requests int
 	Hold     time.Duration // 0 means 0.1 s
 
@@ -48,7 +48,7 @@ type Step struct {
 	Factor float64       // of Options.Rate, until the next step
 }
 
-// longest is the limit of times; their sums cannot overflow.
+// longest is the limit of durations, so that their sums cannot overflow.
 const longest = 100 * time.Hour
 
 // Check returns an error if the options are invalid.

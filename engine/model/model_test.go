@@ -30,12 +30,12 @@ type model struct {
 	rows     rows
 	sessions map[string]*session // by id
 
-	// Of a history:
+	// The state of a history:
 	ahead int64  // milliseconds by which the clock was advanced
 	kept  *model // the state that a power loss leaves; nil before it
 }
 
-// rows maps the second key column and the name to cells.
+// rows maps the second key column and a column's name to its value.
 type rows map[int64]map[string]int64
 
 type session struct {
@@ -123,7 +123,7 @@ const (
 	gone      = "OTSSessionNotExist"
 )
 
-// seen returns the rows that a request of a transaction, "" for none, sees.
+// seen returns the rows that a request in the transaction id sees, or its error code. An id of "" means no transaction.
 func (m *model) seen(id string, now int64) (rows, string) {
 	if id == "" {
 		return m.rows, ""
@@ -272,7 +272,7 @@ func (e *engine) createTable(t *testing.T) {
 	})))
 }
 
-// codeOf returns the code of a refusal, or the text of another error.
+// codeOf returns the code of a refusal, or the text of any other error.
 func codeOf(err error) string {
 	var e *tablestore.OtsError
 	switch {
@@ -311,7 +311,7 @@ func answered(u *tablestore.ConsumedCapacityUnit, key *tablestore.PrimaryKey,
 	return answer{read: int(u.Read), write: int(u.Write), rows: strings.Join(parts, " ")}
 }
 
-// change sends a change as a single request. The answer to an addition has the column.
+// change sends a change as a single request. The answer to an addition contains the column.
 func (e *engine) change(partition int64, c *change, id string) answer {
 	key, expects := keyOf(partition, c.n), &tablestore.RowCondition{
 		RowExistenceExpectation: tablestore.RowExistenceExpectation(c.expect)}
@@ -397,19 +397,19 @@ func (e *engine) end(id string, commit bool) answer {
 	return answer{code: codeOf(err)}
 }
 
-// Histories of clients of one partition key, with transactions, splits, passing minutes and power losses.
+// The histories are those of clients of one partition key, with transactions, splits, passing minutes and power losses.
 
 var transactionHistories = flag.Int("transaction-histories", 40,
 	"concurrent histories of transactions that are checked for an order that explains them")
 
 type asked struct {
 	kind   kind
-	n      int64  // of a row
-	id     string // of the transaction, "" for none; in a start, its result
+	n      int64  // second key column
+	id     string // the transaction, "" if none; for a start, the id that it returned
 	commit bool
 
 	busy bool  // another request of the transaction overlaps
-	held bool  // another's request overlaps and locks the partition key until answered, even past its minute
+	held bool  // a request of another transaction overlaps and locks the key until answered, even past its minute
 	away bool  // a partition may be unavailable
 	late int64 // how far the clock moved meanwhile: a request may begin within its transaction's minute and end after it
 }
@@ -436,8 +436,8 @@ type event struct {
 	asked    *asked
 }
 
-// linear tries every order that respects time: an event may be next if it began before any remaining one ended. run
-// applies an event to the model and reports whether the engine's answer is possible; then, whether the final state is.
+// linear tries every order that respects time: an event may be next if it began before every remaining one ended. run
+// applies an event to the model and reports whether the engine's answer is possible, then whether the final state is.
 func linear(m *model, history []event, done []bool, run func(*model, *event) bool, then func(*model) bool) bool {
 	firstEnd := int64(math.MaxInt64)
 	for i, ev := range history {
@@ -529,7 +529,7 @@ type play struct {
 	ids []string // of all transactions so far
 }
 
-// run makes clients send each requests, in every second history at the same time, and returns these with their answers.
+// run makes each client send the number each of requests, concurrently in every second history. It returns all events.
 func (p *play) run(seed uint64, clients, each int) []event {
 	begun := make([]sync.WaitGroup, each)
 	for i := range begun {
@@ -568,7 +568,7 @@ func (p *play) draw(rng *rand.Rand, own string) event {
 	id := own
 	p.mu.Lock()
 	if len(p.ids) > 0 && rng.IntN(8) == 0 {
-		id = p.ids[rng.IntN(len(p.ids))] // any client's, perhaps already ended
+		id = p.ids[rng.IntN(len(p.ids))] // any client's transaction, which may have ended
 	}
 	p.mu.Unlock()
 	if rng.IntN(6) == 0 {
@@ -620,7 +620,7 @@ func (p *play) send(ev *event, rng *rand.Rand) {
 	}
 }
 
-// judged records in events what else may refuse them, and whether a power loss hid their effect.
+// judged marks events that other requests or splits may refuse. It drops those lost with power or makes them optional.
 func (p *play) judged(history []event, from, to int64) (left []event) {
 	for i := range history {
 		ev := &history[i]
@@ -654,7 +654,7 @@ func (p *play) judged(history []event, from, to int64) (left []event) {
 	return left
 }
 
-// explained reports whether a history has an order, with or without a power loss and another history after it.
+// explained reports whether some order explains a history, and if after is not nil, the history after a power loss.
 func explained(before, after []event, now int64) bool {
 	m := newModel()
 	run := func(m *model, ev *event) bool { return ev.possible(m, now) }

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Check returns an error, without the secret, if the account in the options is invalid. It opens nothing.
+// Check returns an error if the account in the options is invalid. The error does not contain the secret.
 func (o Options) Check() error {
 	for _, name := range append([]string{o.Instance}, o.More...) {
 		if name != "" && !validInstance(name) {
@@ -42,7 +42,7 @@ func validInstance(name string) bool {
 	return true
 }
 
-// identify returns the secret with which to sign the answer, that of the access key in the request; empty if unknown.
+// identify returns the secret of the request's access key, which signs the answer. It is empty if the key is unknown.
 func (s *Server) identify(h http.Header) (secret string) {
 	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
 		secret = s.o.AccessKeySecret

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// adminPrefix is the path of the HTTP API of the simulation. Its requests are unsigned, as open as the built-in access
-// key; a server with its own secret requires that (mayAdminister). Options.NoAdmin hides it from the network.
+// adminPrefix is the path prefix of the admin API. Its requests are unsigned, as the built-in access key is public.
+// A server with its own secret requires that instead (mayAdminister). Options.NoAdmin hides the API from the network.
 const adminPrefix = "/_engine/"
 
-// maxAdminBytes is the maximum length of a request, which may contain a large sample.
+// maxAdminBytes is the maximum length of an admin request's body, which may contain a large sample.
 const maxAdminBytes = 16 << 20
 
 // adminError is a refusal with an HTTP status.

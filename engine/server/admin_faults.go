@@ -22,7 +22,7 @@ type stepJSON struct {
 	Delay  millis `json:"delay_ms,omitempty"`
 }
 
-// plan returns the requested plan, nil for no faults.
+// plan returns the requested plan, or nil if no faults are requested.
 func (j *faultsJSON) plan() (*faults.Plan, error) {
 	for _, name := range j.Operations {
 		if operations[name] == nil {
@@ -52,7 +52,7 @@ func (j *faultsJSON) plan() (*faults.Plan, error) {
 	return p, nil
 }
 
-// shown returns a plan in the form of a request, nil for one made by hand.
+// shown returns a plan in the form of a request, or nil if the plan was made by hand.
 func shown(p *faults.Plan) *faultsJSON {
 	switch {
 	case p.Random != nil:

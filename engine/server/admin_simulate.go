@@ -96,7 +96,7 @@ type splitJSON struct {
 	Unavailable millis            `json:"unavailable_ms"`
 }
 
-// check refuses a request that does not name exactly one way to cut.
+// check refuses a request unless it names exactly one way to cut.
 func (j *splitJSON) check() error {
 	ways := 0
 	for _, given := range []bool{j.Keys != nil, j.Even != 0, j.Sample != nil} {

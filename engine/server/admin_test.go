@@ -121,7 +121,7 @@ func TestAdminAPIAcceptsLargeSample(t *testing.T) {
 	text, err := io.ReadAll(resp.Body)
 	conformance.MustTrue(t, err == nil && resp.StatusCode == http.StatusOK && body.Len() >= wire.MaxBodyBytes,
 		"%v %d %.200s", err, resp.StatusCode, text)
-	if n := len(s.Sim().Stats()["t"].Partitions); n != 5 { // one ended
+	if n := len(s.Sim().Stats()["t"].Partitions); n != 5 { // one of them has ended
 		t.Errorf("%d partitions", n)
 	}
 }
@@ -371,7 +371,7 @@ func TestFaultCountsOutliveTheirPlan(t *testing.T) {
 	check("deleted", false, 0, 0)
 }
 
-func TestAnswerOnPortIsReset(t *testing.T) {
+func TestResetBodyResetsConnection(t *testing.T) {
 	s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
 	createTable(t, inProcess(s), "t", 1)
 	c := sdk("http://"+onPort(t, s, Limits{}), nil)

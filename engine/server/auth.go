@@ -103,9 +103,9 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	return nil
 }
 
-// parseDate parses 2006-01-02T15:04:05Z. A fraction of up to nine digits, where Go's SDK sends a date, is ignored.
+// parseDate parses 2006-01-02T15:04:05Z. It ignores a fraction of up to nine digits, because the Go SDK sends one.
 func parseDate(text string) (at time.Time, ok bool) {
-	at, err := time.Parse("2006-01-02T15:04:05Z", text) // allows a fraction of any length, also after a comma
+	at, err := time.Parse("2006-01-02T15:04:05Z", text) // accepts a fraction of any length, even after a comma
 	const longest = len("2006-01-02T15:04:05.123456789Z")
 	return at.Truncate(time.Second), err == nil && len(text) <= longest && !strings.Contains(text, ",")
 }

@@ -41,7 +41,7 @@ func processorTime(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// loopback runs requests of that many rows from one client per processor. With ready bodies, clients take little time.
+// loopback sends a request of that many rows again and again, from one client per processor.
 func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	h := httptest.NewServer(s)
 	defer h.Close()
@@ -94,7 +94,7 @@ func BenchmarkLoopbackGetRange(b *testing.B) {
 	loopback(b, s, "GetRange", tap.bodies["GetRange"][0], rows)
 }
 
-// servedStore is the environment variable that makes the test binary a server of the folder in it, or of "memory".
+// servedStore is the environment variable that makes the test binary serve the folder that it names, or "memory".
 const servedStore = "TSIMPORT_BENCHMARK_SERVES"
 
 func TestMain(m *testing.M) {
@@ -131,8 +131,8 @@ func serveUntilStdinEnds(store string) error {
 	return s.ServeListener(ctx, l, Limits{})
 }
 
-// BenchmarkServedBatchPut sends a server process 1,000 requests of 200 random rows of ten columns from four clients,
-// for memory and a folder with syncs in turn. It reports rates, processor time and ratios.
+// BenchmarkServedBatchPut sends a server process 1,000 requests of 200 random rows of ten columns from four clients. It
+// alternates between a store in memory and a synced folder, and reports rates, processor time and ratios.
 func BenchmarkServedBatchPut(b *testing.B) {
 	encoder := open(b, Options{NoSync: true})
 	createTable(b, inProcess(encoder), "t", 1)

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// batchBody returns a BatchWriteRow like the SDK's of 200 rows with ten columns, numbered from first, not in key order.
+// batchBody returns the SDK's BatchWriteRow of 200 rows of ten columns, numbered from first and not in key order.
 func batchBody(b testing.TB, s *Server, first int) []byte {
 	tap := &taps{s.Transport(), map[string][][]byte{}}
 	req := &tablestore.BatchWriteRowRequest{}

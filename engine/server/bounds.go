@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// present returns a table's simulation, nil while the simulation is off.
+// present returns a table's simulation, or nil while the simulation is off.
 func (m *Simulator) present(name string) *simTable {
 	if !m.on.Load() {
 		return nil

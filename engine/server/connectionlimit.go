@@ -11,7 +11,7 @@ import (
 )
 
 // connectionLimit is a listener with a limited number of open connections. At the limit, a new connection replaces the
-// one that has been idle longest, or else the oldest without a known access key. While all are busy, it waits.
+// one that has been idle longest, or else the oldest without a known access key. If there is neither, it waits.
 type connectionLimit struct {
 	net.Listener
 	most int

@@ -130,7 +130,7 @@ func aboutTables(c *tablestore.TableStoreClient) {
 
 func ptrTo[T any](v T) *T { return &v }
 
-// createWithEverything returns a CreateTable with what the SDK cannot express: an auto-increment column and partitions.
+// createWithEverything returns a CreateTable that the SDK cannot send, with an auto-increment column and partitions.
 func createWithEverything() []byte {
 	meta := nested(nil, 1, []byte("u"))
 	meta = nested(meta, 2, varint(nested(nil, 1, []byte("pk1")), 2, 2))

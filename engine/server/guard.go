@@ -38,7 +38,7 @@ type bodyShare struct {
 
 var errNoRoom = errors.New("too many bodies are in memory")
 
-// take reserves n more bytes, after a wait of limited time.
+// take reserves n more bytes. It waits for them for a limited time.
 func (s *bodyShare) take(ctx context.Context, n int64) error {
 	if s == nil || s.of == nil {
 		return nil
@@ -88,7 +88,7 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 		return nil
 	}
 	if q.tooLong || q.method != http.MethodPost {
-		return nil // refused later, for this reason
+		return nil // serve refuses it for this reason
 	}
 	if secret, err := s.authenticateHeaders(q.path, q.header); err != nil {
 		return s.finish(q, secret, nil, err)

@@ -28,7 +28,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limits, _ := r.Context().Value(limitsKey{}).(*serving)
 	share := &bodyShare{}
-	if limits != nil { // otherwise another HTTP server calls the handler
+	if limits != nil { // nil if another HTTP server calls the handler
 		share.of = limits.bodies
 	}
 	defer share.release()
@@ -44,7 +44,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isAdmin(q.path) && limits != nil {
 		control.SetWriteDeadline(time.Now().Add(limits.WriteTimeout))
 	}
-	if r.ProtoMajor == 1 { // a cut HTTP/2 stream may still be written from
+	if r.ProtoMajor == 1 { // an HTTP/2 stream that was cut may still read the page
 		defer a.page.Release()
 	}
 	if a.cut {
@@ -67,7 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {
-		return // there is no TCP connection to reset; the caller cuts it
+		return // there is no TCP connection to reset; the caller aborts the request
 	}
 	under := conn
 	if secure, ok := under.(*tls.Conn); ok {
@@ -114,9 +114,9 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 }
 
 const (
-	// firstBytes is the memory reserved for an announced body, so that clients that send nothing cannot use it all up.
+	// firstBytes limits the memory reserved for an announced body, so that idle clients cannot exhaust the budget.
 	firstBytes = 256 << 10
-	// drainedBytes is how much of an oversized body is read, so that the client gets the answer and not a write error.
+	// drainedBytes limits how much of an unwanted body is read, so that the client gets the answer, not a write error.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 
@@ -155,7 +155,7 @@ func (q *request) read(r *http.Request, share *bodyShare) error {
 		if err := share.take(r.Context(), firstMemory(r)); err != nil {
 			return err
 		}
-		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // otherwise ReadFrom doubles it to find the end
+		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // otherwise ReadFrom doubles the buffer to find the end
 		if n > firstBytes {
 			if _, err := io.CopyN(&buf, body, firstBytes); err != nil {
 				return shortBody(err)
@@ -189,7 +189,7 @@ func shortBody(err error) error {
 // Transport returns a transport that passes requests to the server without a port, in the caller's goroutine.
 func (s *Server) Transport() http.RoundTripper { return &transport{server: s} }
 
-// SameMemory is Transport for a client that trusts this process's memory: requests and answers have no MD5.
+// SameMemory is like Transport, for a client that trusts this process's memory: requests and answers have no MD5.
 func (s *Server) SameMemory() http.RoundTripper { return &transport{server: s, same: true} }
 
 type transport struct {
@@ -199,7 +199,7 @@ type transport struct {
 
 func (t *transport) SameMemory() bool { return t.same }
 
-// RoundTrip serves r. It heeds the context only before and after, because it borrows the body in between.
+// RoundTrip serves r. It checks the context only before and after serving, because it borrows the body in between.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer func() {
 		if r.Body != nil {
@@ -236,7 +236,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is the body of an answer that does not use a port. Close releases the memory of a page.
+// body is the body of an answer in process. Close releases the memory of its page.
 type body struct {
 	mu     sync.Mutex
 	reader *bytes.Reader

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// instancesDir is the folder in a store with a store for every further instance.
+// instancesDir is the folder within a store that holds a store for each further instance.
 const instancesDir = "instances"
 
 // maxInstances limits the instances that AnyCredentials creates, because each has its own store.
@@ -23,7 +23,7 @@ type instances struct {
 	of  map[string]*Server
 }
 
-// instanceOf returns the server of the instance that a request names, nil if there is none or it cannot be opened.
+// instanceOf returns the server of the instance that a request names, or nil if there is none or it cannot be opened.
 func (s *Server) instanceOf(h http.Header) *Server {
 	name := h.Get(wire.HeaderInstance)
 	if name == s.o.Instance || s.o.AnyCredentials && !validInstance(name) {
