@@ -106,9 +106,9 @@ func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
 // plain is a call that writes no rows.
 type plain struct {
-	n    int // number of rows, if it names each of them
+	n    int // number of rows, if the request names each of them
 	f    func(context.Context) ([]byte, *wire.Error)
-	unit bool                           // it costs a write capacity unit
+	unit bool                           // the call costs a write capacity unit
 	keys func(*visit)                   // reports the keys of rows read; may be nil
 	lost func(key int, err *wire.Error) // sets the error of a key; if nil, the request fails as a whole
 	err  *wire.Error

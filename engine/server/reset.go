@@ -8,13 +8,13 @@ import (
 
 // Tests that share a server reset it in between, and move its clock instead of waiting.
 
-// Now returns the time for data: timestamps, time to live, deviation. Dates of requests are checked by the real clock.
+// Now returns the time for data: timestamps, time to live, deviation. Dates of requests must match the real time.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
 
 // maxAhead limits how far the clock may be moved. Timestamps reach far beyond it.
 const maxAhead = 100 * 366 * 24 * time.Hour
 
-// Advance advances the clock for data, in this process only. Only Reset sets it back.
+// Advance moves the clock for data forward, in this process only. Only Reset moves it back.
 func (s *Server) Advance(d time.Duration) error {
 	for {
 		ahead := s.ahead.Load()
@@ -27,7 +27,7 @@ func (s *Server) Advance(d time.Duration) error {
 	}
 }
 
-// Reset deletes all tables, and resets simulation, faults, counts and clock. Requests in progress may still see tables.
+// Reset deletes all tables, and resets simulation, faults, counts and clock. Requests in progress may still see them.
 func (s *Server) Reset(ctx context.Context) error {
 	s.SetFaults(nil)
 	for _, name := range s.store.Tables() {

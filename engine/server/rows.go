@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// answerOf says in which form a write is answered.
+// answerOf selects the form of a write's answer.
 type answerOf uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	ofBulk                  // BulkImport
 )
 
-// write is a PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled, as it may take half a megabyte.
+// write is a PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: it may take half a megabyte.
 type write struct {
 	server   *Server
 	answer   answerOf
@@ -53,7 +53,7 @@ func writeOf(answer answerOf, decode func(*wire.WriteRequest, []byte) *wire.Erro
 	}
 }
 
-// decodeConditions decodes the rows' column conditions. It leaves filters empty for the usual request without any.
+// decodeConditions decodes the rows' column conditions. It leaves filters empty if there are none, which is usual.
 func (w *write) decodeConditions() (err *wire.Error) {
 	row := 0
 	for i := range w.request.Tables {
@@ -98,7 +98,7 @@ func (w *write) visit(v *visit) {
 	}
 }
 
-// units returns the instance capacity that the rows need.
+// units returns the instance's capacity units that the rows consume.
 func (w *write) units() (sum float64) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
@@ -160,7 +160,7 @@ func (w *write) release() {
 	writes.Put(w)
 }
 
-// selected checks a selection and returns its filter, nil if it has none.
+// selected checks a selection and returns its filter, or nil if it has none.
 func selected(sel *wire.Selection, when string) (*filter.Filter, *wire.Error) {
 	f, err := filter.Decode(sel.Filter)
 	if err == nil {
@@ -229,7 +229,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 				if len(key) > wire.MaxKeyColumns && (t == nil || !t.IsIndex()) {
 					return nil, wire.TooManyKeyColumns()
 				}
-				if filters[i] != nil && ctx.Err() != nil { // matching a regular expression may take long
+				if filters[i] != nil && ctx.Err() != nil { // matching a regular expression may take a long time
 					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")
 				}
 				if err := lost[n]; err != nil {

@@ -31,7 +31,7 @@ type request struct {
 
 func (r *request) operation() string { return strings.TrimPrefix(r.path, "/") }
 
-// answer is the response. cut means that the connection is cut instead, or after half of the body.
+// answer is the response. If cut is set, the connection is cut instead; if truncate is set, after half of the body.
 type answer struct {
 	status   int
 	header   http.Header
@@ -146,7 +146,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	if f.Action == faults.PageAfter {
 		return page(f.Code)
 	}
-	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // a checksum reveals it
+	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // the checksum must reveal it
 	a := s.finish(r, secret, out, err)
 	if p, ok := c.(*plain); ok {
 		a.page, p.page = p.page, nil

@@ -24,7 +24,7 @@ const (
 	DefaultAccessKeySecret = "tsimport-local-secret"
 )
 
-// DefaultThroughputInterval is the minimum time between changes of a table's reserved throughput.
+// DefaultThroughputInterval is the default of Options.ThroughputInterval, and the service's.
 const DefaultThroughputInterval = 2 * time.Minute
 
 type Options struct {
@@ -50,12 +50,13 @@ type Options struct {
 	Faults   *faults.Plan     // nil means none
 	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
-	// Minimum time between changes of a table's reserved throughput; 0 means DefaultThroughputInterval, below 0 none.
+	// ThroughputInterval is the minimum time between changes of a table's reserved throughput. 0 means the default; a
+	// negative value means none.
 	ThroughputInterval time.Duration
-	MaxTables          int // quota of tables; 0 means none; the service's is 64
-	TableOps           int // limit of table operations in any second; 0 means none; the service's is 10
+	MaxTables          int // quota of tables, 64 in the service; 0 means none
+	TableOps           int // limit of table operations in any second, 10 in the service; 0 means none
 
-	// write capacity units per second for all tables; more is refused with OTSFlowControl; 0 means no limit
+	// InstanceUnits limits write units per second over all tables, by refusals with OTSFlowControl; 0 means no limit.
 	InstanceUnits float64
 
 	Simulation *Simulation // of all tables; nil means none. Sim can change it later
@@ -85,7 +86,7 @@ type Server struct {
 // IsStore reports whether a folder contains a store.
 func IsStore(dir string) bool { return store.IsStore(dir) }
 
-// Open opens the store in dir, and creates it if missing (unless ReadOnly).
+// Open opens the store in dir. It creates a missing store unless ReadOnly is set.
 func Open(dir string, o Options) (*Server, error) {
 	o.ThroughputInterval = cmp.Or(o.ThroughputInterval, DefaultThroughputInterval)
 	s := newServer(o)
@@ -154,7 +155,7 @@ func (s *Server) DropTable(ctx context.Context, name string) error {
 	return nil
 }
 
-// Faults returns the current plan of faults, nil for none.
+// Faults returns the current plan of faults, or nil if there is none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
 // begin admits a request; it returns false after Close.
@@ -170,7 +171,7 @@ func (s *Server) begin() bool {
 	}
 }
 
-// Close refuses new requests, waits for running ones, applies late ones and closes the store. It may be repeated.
+// Close refuses new requests, waits for running ones, applies late ones and closes the store. It may be called again.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	select {
@@ -204,7 +205,7 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 	})
 }
 
-// Sync waits until all acknowledged writes survive a crash.
+// Sync syncs all acknowledged writes to disk.
 func (s *Server) Sync() error {
 	if !s.begin() {
 		return errors.New("the server is closed")

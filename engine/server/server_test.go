@@ -126,7 +126,7 @@ func TestInstanceLimitRefusesWholeRequests(t *testing.T) {
 		var ots *tablestore.OtsError
 		conformance.MustTrue(t, errors.As(err, &ots) && ots.HttpStatusCode == 429 && ots.Code == "OTSFlowControl" &&
 			ots.Message == "The requests have been throttled.", "simulated %v: %v", simulated, err)
-		at.at = at.at.Add(time.Second) // a tenth of its units is saved
+		at.at = at.at.Add(time.Second) // a tenth of a second's units is saved
 		got := writeRows(t, c, rowsOf("a", "b", "c", "d"))
 		conformance.True(t, !slices.ContainsFunc(got, func(c string) bool { return c != "" }), "%v: %v", simulated, got)
 		var stats struct{ Instance sim.InstanceCount }

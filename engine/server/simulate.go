@@ -19,7 +19,7 @@ import (
 // Simulation configures the simulation of a table. Its sample has the type of the partition key.
 type Simulation struct {
 	sim.Config
-	SampleLines []string // partition-key values as text (binary: as bytes); replace Sample unless empty
+	SampleLines []string // partition-key values as text (binary: as bytes); replace Sample if not empty
 	// Choices are answers that the service's documentation leaves open. They apply to all tables.
 	Choices Choices
 }
@@ -123,7 +123,7 @@ func textKey(key wire.KeyColumn, text string) (sim.Key, error) {
 // configure applies a configuration to a table. The caller holds m.mu.
 func (m *Simulator) configure(t *store.Table, c sim.Config) error {
 	if t == nil {
-		return ErrNoTable // it was dropped meanwhile
+		return ErrNoTable // it was dropped in the meantime
 	}
 	st := m.tables[t]
 	if st != nil {
@@ -144,7 +144,7 @@ func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 	return st
 }
 
-// learnt is the number of keys sampled from existing rows.
+// learnt is the minimum number of keys sampled from existing rows.
 const learnt = 1024
 
 // learn gives the simulation a sample of a table's existing keys, and cuts the table at them if requested.
@@ -191,7 +191,7 @@ func (m *Simulator) find(name []byte) *simTable {
 	return m.begin(t)
 }
 
-// begin starts the simulation of a table, as configured for all tables, or else only to count.
+// begin starts the simulation of a table with the defaults for all tables. Without defaults, it only counts.
 func (m *Simulator) begin(t *store.Table) *simTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,7 +202,7 @@ func (m *Simulator) begin(t *store.Table) *simTable {
 	if m.defaults != nil {
 		var err error
 		if c, err = m.defaults.config(t.Describe().Key[0]); err != nil {
-			c = m.defaults.Config // an unfitting sample; prepare refuses such tables since it was set
+			c = m.defaults.Config // the sample does not fit this table, which is older: prepare refuses newer ones
 		}
 	}
 	return m.add(t, c)

@@ -221,7 +221,7 @@ func TestSimulationUsesTablePartitionsAndNumbersServedRows(t *testing.T) {
 		parts := s.Sim().Stats()["t"].Partitions
 		conformance.True(t, rowsIn(t, c) == 6 && len(liveOf(parts)) == 2, "%d rows, partitions %+v", rowsIn(t, c), parts)
 		time.Sleep(time.Second)
-		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // of 3 units
+		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // 3 units each
 			conformance.Equal(t, code, sim.NotEnoughCapacityUnit, "row %d of an atomic batch", i)
 		}
 		hasRows(t, c, 6)
@@ -434,7 +434,7 @@ func TestWholeRequestFaults(t *testing.T) {
 	}
 }
 
-func TestRowsAreRefusedOneByOne(t *testing.T) {
+func TestFaultRefusesChosenRowsOnly(t *testing.T) {
 	fault := faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
 		return map[int]string{1: "OTSServerBusy", 3: "OTSNotEnoughCapacityUnit"}[i]
 	}}
@@ -446,7 +446,7 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	})
 }
 
-// Of five rows, a fault refuses one and the capacity another. Later requests are lost before and after being applied.
+// A fault refuses one of five rows, the capacity limit another. Later requests are lost before or after being applied.
 func TestBulkImportAcknowledgesOnlyAppliedRows(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var rows []*tablestore.PutRowChange
@@ -486,7 +486,7 @@ func TestClosedServerAppliesNothing(t *testing.T) {
 	must(t, s.Close())
 }
 
-func TestLateRequestIsAppliedWithinPlan(t *testing.T) {
+func TestLateRequestIsAppliedWithinLimitOnly(t *testing.T) {
 	for within, want := range map[time.Duration]int{0: 3, time.Nanosecond: 0, time.Hour: 3} {
 		s, plan := faulty(t, faults.Fault{Action: faults.ApplyLate, Delay: time.Millisecond})
 		plan.Within = within

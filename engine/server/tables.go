@@ -127,7 +127,7 @@ func (s *Server) splitPoints(ctx context.Context, r *wire.SplitPoints) ([]byte, 
 type opsLimit struct {
 	perSecond int // 0 means no limit
 	mu        sync.Mutex
-	last      []time.Time // the last perSecond operations, as a ring
+	last      []time.Time // times of the last perSecond operations, as a ring buffer
 	next      int
 }
 

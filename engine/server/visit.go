@@ -105,7 +105,7 @@ func (v *visit) open(name []byte) {
 	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows), int32(v.sim.copies(name))})
 }
 
-// copies returns how many times a row is charged: once, and once for every index.
+// copies returns how many times a row is charged: once for the table, and once for each index.
 func (m *Simulator) copies(name []byte) int {
 	copies := 1 + m.answers(name).Indexes
 	if t := m.server.store.Table(name); t != nil {

@@ -35,7 +35,7 @@ type serving struct {
 // limitsKey is the key of *serving in a request's context.
 type limitsKey struct{}
 
-// DefaultLimits suit one machine. They also limit memory: bodies share BodyBytes; an answer of 5 MB takes twice that.
+// DefaultLimits suit one machine. They also limit memory: bodies share BodyBytes; an answer of 5 MB takes 10 MB.
 var DefaultLimits = Limits{
 	Connections:   512,
 	HeaderBytes:   64 << 10,

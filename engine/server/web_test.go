@@ -26,7 +26,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// patience ends a hanging test. No result depends on it otherwise.
+// patience is the time after which a hanging test fails. No other result depends on it.
 const patience = 5 * time.Minute
 
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
@@ -70,7 +70,7 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 	return b.String()
 }
 
-// TestAnswerHeadersAreLowerCase matters because released SDKs for PHP look them up literally.
+// TestAnswerHeadersAreLowerCase matters because released SDKs for PHP look up headers by their exact case.
 func TestAnswerHeadersAreLowerCase(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
@@ -284,7 +284,7 @@ func begin(t *testing.T, addr, request string) net.Conn {
 	return c
 }
 
-// Bodies for /_engine also use the budget. Bodies of unsigned requests are not read.
+// Bodies of requests to /_engine/ also use the budget. Bodies of unsigned requests are not read.
 func TestUnsignedRequestsDoNotUseBodyBudget(t *testing.T) {
 	s := open(t, Options{})
 	limits := Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond}
@@ -431,7 +431,7 @@ func TestDateMustBeWithinFifteenMinutes(t *testing.T) {
 	}
 }
 
-// A stream longer than declared is not decompressed further.
+// Decompression stops at the declared size.
 func TestBodyWithWrongInflatedSizeIsRefused(t *testing.T) {
 	s := open(t, Options{})
 	createTable(t, inProcess(s), "t1", 1)

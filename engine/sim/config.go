@@ -15,10 +15,10 @@ const MaxPartitions = 4096
 // DefaultMaxPartitions is the default number of partitions up to which tables split automatically.
 const DefaultMaxPartitions = 32
 
-// Config configures a table's simulation. The zero Config only counts. Its JSON lacks times, which have no units there.
+// Config configures a table's simulation. The zero Config only counts. JSON omits durations, as it cannot name units.
 type Config struct {
 	PartitionUnits float64         `json:"partition_wcu"` // write units per second of one partition; 0 means no limit
-	Burst          time.Duration   `json:"-"`             // savings of an idle token bucket, as time; 0 means a second
+	Burst          time.Duration   `json:"-"`             // how long an idle token bucket saves units; 0 means a second
 	Slow           map[int]float64 `json:"-"`             // share of capacity by partition, from 0 in key order
 	Limiter        string          `json:"limiter"`       // one of package limiter's Kinds; "" means a token bucket
 	TableUnits     float64         `json:"table_wcu"`     // additional limit of the whole table; 0 means none
@@ -27,7 +27,7 @@ type Config struct {
 	Latency time.Duration `json:"-"`      // mean duration of a request to a partition; 0 means none
 	Jitter  float64       `json:"jitter"` // 0…1: the duration is drawn from Latency·(1 ± Jitter)
 
-	Partitions int   `json:"-"` // initial number, cut once enough keys are known; 0 means one
+	Partitions int   `json:"-"` // initial number; cut once enough keys are known; 0 means one
 	Sample     []Key `json:"-"` // sorted keys at which to cut, instead of keys seen
 
 	AutoSplit AutoSplit `json:"-"`
@@ -39,14 +39,14 @@ type Config struct {
 
 // Answers chooses answers where the service's behaviour is unknown. The zero value follows the documentation.
 type Answers struct {
-	NewTableMissing time.Duration `json:"-"`           // how long after CreateTable the table seems not to exist
+	NewTableMissing time.Duration `json:"-"`           // how long a new table appears not to exist
 	HideBounds      bool          `json:"hide_bounds"` // DescribeTable omits the bounds of partitions
 	Locations       string        `json:"locations"`   // a Locate constant; "" means LocatePartitions
 	PreSplit        string        `json:"pre_split"`   // a PreSplit constant; "" means PreSplitHeard
 	Indexes         int           `json:"indexes"`     // indexes in DescribeTable; each is charged a row's units
 }
 
-// Meanings of the locations of split points.
+// These values of Answers.Locations say what the location of a split stands for.
 const (
 	LocatePartitions = "partition"
 	LocateNodes      = "node"  // machines with NodePartitions neighbouring partitions each
@@ -57,7 +57,7 @@ const (
 // MaxIndexes limits a table's secondary indexes.
 const MaxIndexes = 5
 
-// Reactions to the partitions requested by CreateTable.
+// These values of Answers.PreSplit say what becomes of the partitions requested by CreateTable.
 const (
 	PreSplitHeard   = "heard"   // the table starts with them
 	PreSplitIgnored = "ignored" // the table starts with one
@@ -69,8 +69,8 @@ const NodePartitions = 4
 
 // AutoSplit configures splits by size and by load.
 type AutoSplit struct {
-	Bytes         int64         `json:"bytes"`          // written to a partition, at which it splits; 0 means never
-	Load          float64       `json:"load"`           // share of its capacity at which it splits; 0 means not by load
+	Bytes         int64         `json:"bytes"`          // number written at which a partition splits; 0 means never
+	Load          float64       `json:"load"`           // share of its capacity at which a partition splits; 0 means never
 	Sustain       time.Duration `json:"-"`              // how long Load must last, in whole seconds; 0 means five
 	Unavailable   time.Duration `json:"-"`              // how long the children are unavailable
 	MaxPartitions int           `json:"max_partitions"` // 0 means DefaultMaxPartitions
@@ -107,7 +107,7 @@ const (
 	longest           = float64(100 * time.Hour) // so that sums of times do not overflow
 )
 
-// Check returns an error if a Config is invalid, in terms that users of its fields know.
+// Check returns an error if a Config is invalid. Its words are those of the command's flags and the admin API.
 func (c *Config) Check() error {
 	for _, n := range []struct {
 		name  string
@@ -187,7 +187,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// limiter makes a limiter of units per second that starts at a moment; nil for 0 units.
+// limiter makes a limiter of units per second that starts at a time. With 0 units, it limits nothing.
 func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
 	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
 	if err != nil {

@@ -20,7 +20,7 @@ type partition struct {
 	limit  *limiter.Limiter
 	since  int64 // start of service with the current capacity
 	until  int64 // it is unavailable until then
-	down   int64 // nanoseconds of unavailability since then
+	down   int64 // nanoseconds of unavailability after since
 	ended  int64 // when others took over its range; 0 if it is current
 	bytes  int64 // bytes of the rows written to it
 	sample sampler
@@ -72,7 +72,7 @@ func (p *partition) away(at int64, auto *AutoSplit) Verdict {
 	return Unavailable
 }
 
-// note counts a row, which taken says is accepted or throttled.
+// note counts a row as accepted if taken is set, and as throttled otherwise.
 func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict {
 	second := p.second(at, auto)
 	if !taken {
@@ -126,14 +126,14 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 	}
 }
 
-// serve makes the partition serve from a time on, unless it is stopped until later.
+// serve starts the partition's service at from, or later if it is stopped until then.
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
 	p.limit.Restart(time.Unix(0, p.since))
 }
 
-// stop makes the partition unavailable until a time, when its limit starts anew.
+// stop makes the partition unavailable until a time, at which its limit restarts.
 func (p *partition) stop(at, until int64) {
 	if until <= p.until {
 		return
@@ -160,7 +160,7 @@ type InstanceCount struct {
 	Rows    int64 `json:"refused_rows"`     // in refused requests
 }
 
-// NewInstance makes an instance that accepts rate units per second from now on, without savings.
+// NewInstance makes an instance that accepts rate units per second from now on. Nothing is saved yet.
 func NewInstance(rate float64, now time.Time) *Instance {
 	c := Config{Burst: instanceBurst}
 	return &Instance{limit: c.limiter(min(rate, maxUnits), now.UnixNano())}

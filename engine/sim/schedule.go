@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// schedule holds a table's automatic changes. Every call of the table first makes those that are due, at their times.
+// schedule holds a table's automatic changes. Each method of the table first makes the changes due by then.
 type schedule struct {
 	begun bool
 	due   int64 // earliest of the times below, or never
@@ -61,7 +61,7 @@ func (t *Table) plan() {
 // maxCatchUp limits the changes made in one call after a long time without calls.
 const maxCatchUp = 10_000
 
-// advance makes the changes that are due until now.
+// advance makes the changes that are due by now.
 func (t *Table) advance(now int64) {
 	if !t.clock.begun {
 		return

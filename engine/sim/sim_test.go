@@ -321,7 +321,7 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 	}
 }
 
-// offer offers rows with these keys every millisecond, and returns how many were accepted and the longest delay.
+// offer sends n rows of each key every millisecond, and returns how many are accepted and the longest delay.
 func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, longest time.Duration) {
 	for d := from; d < until; d += time.Millisecond {
 		rows := make([]Row, 0, n*len(keys))
@@ -373,7 +373,7 @@ func TestInstanceLimitsWholeRequests(t *testing.T) {
 	c := i.Count()
 	conformance.True(t, float64(c.Units) == taken && c.Refused == 10_001-int64(taken/30) && c.Rows == 50+10*(c.Refused-1),
 		"%+v", c)
-	// A request larger than the savings passes when they are full, and is charged to later time.
+	// A request larger than the bucket passes when the bucket is full, and is charged to later time.
 	later := at(20 * time.Second)
 	conformance.True(t, i.Take(later, 200, 200) && !i.Take(later.Add(99*time.Millisecond), 1, 1) &&
 		i.Take(later.Add(102*time.Millisecond), 1, 1), "a large request")

@@ -25,7 +25,7 @@ type PartitionStats struct {
 	Capacity   float64       // units per second; 0 means no limit
 	Since      time.Time     // start of service with this capacity
 	Until      time.Time     // unavailable until then
-	Down       time.Duration // total unavailability since then
+	Down       time.Duration // total unavailability after Since
 	Ended      time.Time     // zero if it is current
 	FirstRow   time.Time     // accepted; zero if none
 	LastRow    time.Time
@@ -75,7 +75,7 @@ func (t *Table) Reset() {
 	}
 }
 
-// sampler keeps a random sample of keys, to find their middle. It draws how many to skip, so most cost one comparison.
+// sampler keeps a random sample of keys, to find their middle. It draws how many keys to skip, so most are cheap.
 type sampler struct {
 	keys [][]byte
 	size int   // maximum number of kept keys

@@ -46,7 +46,7 @@ type Table struct {
 	asked []limiter.Row    // rows of one partition; reused
 }
 
-// A table is cut by seen keys after minSeen rows, plus minSeenEach per partition. A partition samples sampleSize of its
+// A table is cut by seen keys after minSeen rows, or minSeenEach per partition if more. A partition samples sampleSize
 // keys to find its middle. With 256, halves were so uneven that even a shuffled file used at most 0.85 of the capacity
 // of 32 partitions; the service, which knows the sizes of its files, does better.
 const (
@@ -108,7 +108,7 @@ func (t *Table) Configure(c Config, now time.Time) {
 	t.slowDown(at)
 }
 
-// slowDown gives the partitions the configured shares, by their current positions.
+// slowDown gives the partitions the configured shares of capacity, by their current positions.
 func (t *Table) slowDown(at int64) {
 	for i, p := range t.parts {
 		factor := 1.0
@@ -245,7 +245,7 @@ func (t *Table) Refused(r *Row) {
 	r.owner.total.Failed++
 }
 
-// Latency draws the duration of a request: that of the slowest of the rows' partitions.
+// Latency draws the duration of a request, which is that of the slowest partition of its rows.
 func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 
 // Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default.
 type Choices struct {
-	// FirstWriteWins: of two writes of a cell with the same timestamp, the first wins, not the second.
+	// FirstWriteWins makes the first of two writes of a cell with the same timestamp win, not the second.
 	FirstWriteWins bool `json:"first_write_wins"`
-	// DeletionsHideEarlier: a write with a timestamp not above a deletion's is hidden. Deletions are kept in memory only.
+	// DeletionsHideEarlier hides writes whose timestamp is not above a deletion's. Deletions are kept in memory only.
 	DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
-	// ExclusiveLowerEdge: a timestamp exactly as old as the table's maximum deviation allows is refused.
+	// ExclusiveLowerEdge refuses a timestamp that is exactly as old as the table's maximum deviation.
 	ExclusiveLowerEdge bool `json:"exclusive_lower_edge"`
-	// IndexDelay is how long after its table an index shows a write.
+	// IndexDelay is the time from a write until the table's indexes show it.
 	IndexDelay time.Duration `json:"-"`
 }
 

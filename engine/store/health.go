@@ -37,7 +37,7 @@ func (h *health) cause() error {
 	return h.err
 }
 
-// state returns why the store cannot be written, permanently or at present.
+// state returns the error that prevents writes, permanently or at present, or nil.
 func (h *health) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *health) state() error {
 	return h.flushErr
 }
 
-// refusal returns why a write cannot start. Its code does not allow retries, because a full disk stays full.
+// refusal returns the error that keeps a write from starting, or nil. Its code forbids retries: a full disk stays full.
 func (h *health) refusal() *wire.Error {
 	err := h.state()
 	if err == nil {
@@ -56,7 +56,7 @@ func (h *health) refusal() *wire.Error {
 	return wire.Failf(wire.CodeNoPermission, "The store cannot be written: %v: nothing was applied.", err)
 }
 
-// ambiguous returns the answer to a write during which the store failed: it may or may not exist after reopening.
+// ambiguous returns the error of a write during which the store failed, or nil. The write may or may not survive.
 func (h *health) ambiguous() *wire.Error {
 	if err := h.cause(); err != nil {
 		return wire.Failf(wire.CodeInternalServerError, "The store failed while writing: %v.", err)
@@ -64,7 +64,7 @@ func (h *health) ambiguous() *wire.Error {
 	return nil
 }
 
-// listener observes flushes. FlushEnd's error for an empty memtable is none; real errors are background errors.
+// listener observes flushes. FlushEnd also has an error for an empty memtable; real ones are background errors, too.
 func (h *health) listener() *pebble.EventListener {
 	var ended error // error of the last flush; guarded by h.mu
 	return &pebble.EventListener{
@@ -83,7 +83,7 @@ func (h *health) listener() *pebble.EventListener {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if ended == nil || !errors.Is(err, ended) {
-				return // of a compaction; writes continue
+				return // a compaction failed; writes continue
 			}
 			h.flushErr = err
 			select {

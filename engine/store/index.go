@@ -108,7 +108,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		}
 	}
 	m.Indexes = append(slices.Clip(m.Indexes), *x)
-	s.transactions.endOf(t) // their writes are not in the index
+	s.transactions.endOf(t) // the index lacks their writes
 	b := s.db.NewBatch()
 	of := x.table(&m)
 	if err := s.putTable(b, of); err != nil {
@@ -135,7 +135,7 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if at < 0 {
 		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
 	}
-	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // so that no changes of it are pending
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // so that none of its changes are pending
 		return err
 	}
 	s.transactions.endOf(t)
@@ -204,7 +204,7 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row returns the cells of an index row: the columns of the index, and marks for the time to live. A mark without a
+// row encodes the cells of an index row: the columns of the index, and marks for the time to live. A mark without a
 // name has the time of the row's newest cell; the others have the times of index key columns outside the table's key.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
@@ -256,7 +256,7 @@ func named(key []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// newest returns the newest version of a column in sorted cells; of several with one timestamp, the last written.
+// newest returns the newest version of a column in sorted cells, or nil. At equal times, the one written last is newest.
 func newest(cells []wire.Cell, name string) *wire.Cell {
 	for i := range cells {
 		if string(cells[i].Name) != name {
@@ -296,7 +296,7 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 	if err == nil {
 		old, ok := readRow(value, nil)
 		for i := range r.meta.Indexes {
-			// A stored row was small enough.
+			// There is no error, because a stored row was small enough.
 			changes[i].from, _, _ = r.meta.Indexes[i].entry(key, old)
 		}
 		closer.Close()

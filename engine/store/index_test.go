@@ -120,7 +120,7 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 		key, _ := decodeKey(it.Key(), m.Key)
 		cells, _ := readRow(it.Value(), nil)
 		for _, x := range m.Indexes {
-			// The model: the cells of a row by name.
+			// has is the model of a row: its cells by name.
 			has := map[string]wire.Cell{}
 			for _, c := range append(key, cells...) {
 				has[string(c.Name)] = c
@@ -203,7 +203,7 @@ func TestIndexesMatchTableAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// indexAndCrash writes from three clients while indexes are created and dropped, and copies the disk of a power loss.
+// indexAndCrash writes from three clients while indexes are created and dropped. It returns the disk after a power loss.
 func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand) *vfs.MemFS {
 	var mu sync.Mutex
 	var after *vfs.MemFS
@@ -218,7 +218,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		return left > 0
 	}
 	var all sync.WaitGroup
-	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()} // drawn now, as the clone draws, too
+	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()} // drawn now, because the clone also draws from rng
 	for client, seed := range seeds {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 3))
@@ -332,7 +332,7 @@ func TestSplitPointsOfLargeTableFollowFileSizes(t *testing.T) {
 	}
 }
 
-// splitsOf returns where parts of 1 MiB begin, except the first, as keys of the store; a limit of 0 means none.
+// splitsOf returns the store's keys at which parts of 1 MiB begin, except the first. A limit of 0 means no limit.
 func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte) {
 	t.Helper()
 	rows, e := s.SplitPoints(ctx, tab, &wire.SplitPoints{
@@ -349,7 +349,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 	return points
 }
 
-// checkParts fails unless points are increasing partition keys that each cut off about 1 MiB, or one larger key.
+// checkParts fails the test unless points are increasing partition keys that each cut off about 1 MiB or a larger key.
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	it := conformance.Try(s.db.NewIter(nil)).Must(t)
 	defer it.Close()
@@ -438,7 +438,7 @@ func TestDelayedIndexShowsFormerTable(t *testing.T) {
 	}
 }
 
-func TestIndexDelayBounds(t *testing.T) {
+func TestIndexDelayMustBeWithinBounds(t *testing.T) {
 	s := reopen(t, "", Options{InMemory: true})
 	defer s.Close()
 	for _, d := range []time.Duration{-1, 367 * 24 * time.Hour} {

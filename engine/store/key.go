@@ -9,7 +9,7 @@ import (
 
 // Keys of the store begin with a byte for their kind. A row's key has the table's number, and for each key column a tag
 // byte and a payload that sorts: integers big-endian with the sign bit flipped, strings and binaries with 00 as 00 ff,
-// ended by 00 01. The infinities of a range have their own tags, so bounds are ordinary keys.
+// terminated by 00 01. The infinities of a range have their own tags, so bounds are ordinary keys.
 const (
 	spaceTables  = 0x01
 	spaceRows    = 0x02

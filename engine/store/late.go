@@ -74,10 +74,10 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 	})
 }
 
-// rewritten is the number of keys that rewrite commits at a time.
+// rewritten is the number of keys in a batch of rewrite.
 const rewritten = 1000
 
-// rewrite calls f for each key from one up to another, until f stops, and commits f's changes in batches, unsynced.
+// rewrite calls f for each key in [from, to) until f returns false. It commits f's changes in batches, unsynced.
 func (s *Store) rewrite(
 	ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error),
 ) *wire.Error {
@@ -113,7 +113,7 @@ func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 	}
 	t := s.Table([]byte(m.Of))
 	if t == nil {
-		return nil // it was dropped meanwhile
+		return nil // it was dropped in the meantime
 	}
 	return s.catchUp(ctx, t.id, s.millis())
 }

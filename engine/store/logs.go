@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkLogs refuses a store whose files lack acknowledged batches, before Pebble takes the loss for that of a crash.
+// checkLogs refuses a store whose files lack acknowledged batches, before Pebble mistakes the loss for a crash's.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
 	last, err := s.flushedSerial(fs, data, lock)

@@ -11,7 +11,7 @@ import (
 )
 
 // numbers generates auto-increment values, one ascending series for the whole store: the clock's microseconds, or the
-// last one plus one. Before a number above reserved is used, a higher reserved is logged, and a reopened store
+// last number plus one. Before a number above reserved is used, a higher reserved is logged, and a reopened store
 // continues above it. So no number repeats or decreases. (The highest stored number would be lost with its row.)
 type numbers struct {
 	mu       sync.Mutex
@@ -19,7 +19,7 @@ type numbers struct {
 	reserved int64
 }
 
-// numberBlock is how many numbers are reserved at a time: the microseconds in ten seconds.
+// numberBlock is the number of values reserved at once: the microseconds in ten seconds.
 const numberBlock = 10_000_000
 
 var (
@@ -46,7 +46,7 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 		reserved := last + numberBlock
 		b := s.db.NewBatch()
 		defer func() {
-			if s.health.cause() == nil { // otherwise Pebble's log may still use it
+			if s.health.cause() == nil { // otherwise Pebble's log may still use the batch
 				b.Close()
 			}
 		}()
@@ -88,7 +88,7 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 	return nil
 }
 
-// checkNumber returns the key column that needs a number, 0 for none. A row with a number must exist, or be deleted.
+// checkNumber returns the key column that needs a number, or 0. A row that has a number must exist or be deleted.
 func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	for i := range m.Key {
 		switch {

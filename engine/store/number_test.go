@@ -27,7 +27,7 @@ func newNumbered(t testing.TB, s *Store) *Table {
 	return s.Table(r.Name)
 }
 
-// numberedKey returns a key. n = 0 means the placeholder.
+// numberedKey returns a key. If n is 0, its number is a placeholder.
 func numberedKey(p string, n int64, s string) []wire.Cell {
 	key := []wire.Cell{
 		{Name: []byte("p"), Type: wire.String, Value: []byte(p)},
@@ -96,7 +96,7 @@ func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-func TestNumbersRiseDespiteClockGoingBack(t *testing.T) {
+func TestNumbersIncreaseThoughClockIsSetBack(t *testing.T) {
 	c := &clock{}
 	s := open(t, Options{Now: c.now})
 	tab := newNumbered(t, s)
@@ -112,7 +112,7 @@ func TestNumbersRiseDespiteClockGoingBack(t *testing.T) {
 	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
-// TestNumbersAppearInOrder checks that eight writers of a partition key add no lower number than one already seen.
+// TestNumbersAppearInOrder checks that no number from eight writers of a key is below one that a reader has seen.
 func TestNumbersAppearInOrder(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
@@ -176,7 +176,7 @@ func TestWriteWithoutNumberIsNotApplied(t *testing.T) {
 	tab := newNumbered(t, s)
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	s.commits <- struct{}{} // another commit is in progress, and the client does not wait
+	s.commits <- struct{}{} // another commit is in progress, and the client gives up
 	err := s.Write(gone, writes(tab, numbered("p", "")), false)
 	<-s.commits
 	conformance.True(t, err != nil && err.Code == wire.CodePartitionUnavailable, "%v", err)

@@ -18,7 +18,7 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	return s.GetIn(nil, t, key, sel, f)
 }
 
-// GetIn is Get in a transaction, unless its id is empty.
+// GetIn is like Get, but reads in a transaction unless id is empty.
 func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wire.Selection,
 	f *filter.Filter) (o wire.Outcome) {
 	o.Consumed.Read = 1
@@ -56,7 +56,7 @@ func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wir
 	if e != nil {
 		o.Err = readError(e)
 	} else if returned && r.passes(key) {
-		// Only the answer is charged; a range is charged for what it scans.
+		// Only the answer is charged; a range is charged for all that it scans.
 		o.Consumed.Read = max(1, wire.Units(wire.DataBytes(key)+wire.DataBytes(r.cells)))
 		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
@@ -214,7 +214,7 @@ type scanner struct {
 	reader
 	it       *pebble.Iterator
 	backward bool
-	limit    int  // maximum number of returned rows, 0 means none
+	limit    int  // maximum number of returned rows; 0 means no limit
 	keyPart  bool // return only the selected key columns
 	keys     keyReader
 	key      []wire.Cell // key of the current row
@@ -234,7 +234,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	ok := first()
 	returned := 0
 	for n := 0; ok; n++ {
-		if (n%256 == 0 || s.filter != nil) && ctx.Err() != nil { // matching a regular expression may take long
+		if (n%256 == 0 || s.filter != nil) && ctx.Err() != nil { // matching a regular expression may take a long time
 			return ctx.Err()
 		}
 		if s.key, ok = s.keys.read(s.it.Key()); !ok {
@@ -267,7 +267,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	return s.it.Error()
 }
 
-// one appends the current row, if it is to be returned, and returns how many bytes of it were scanned.
+// one appends the current row if it is to be returned. size is the number of bytes scanned.
 func (s *scanner) one(value []byte) (answered bool, size int, err error) {
 	if s.plain {
 		return s.copyRow(value)
@@ -298,14 +298,14 @@ func (s *scanner) beginRow(key []wire.Cell) {
 	}
 }
 
-// rowsAsTheyAre reports whether rows lack only surplus versions and expired cells, which copyRow detects.
+// rowsAsTheyAre reports whether the answer omits only surplus versions and expired cells, which copyRow detects.
 func (s *scanner) rowsAsTheyAre() bool {
 	q := s.selector
 	return s.filter == nil && s.meta.Of == "" && q.wanted == nil && q.StartColumn == nil && q.EndColumn == nil &&
 		!q.TimeExact.Set && !q.TimeStart.Set
 }
 
-// copyRow is one without decoding cells, which took a third of the time of a row.
+// copyRow does the work of one without decoding cells, which took a third of the time per row.
 func (s *scanner) copyRow(value []byte) (answered bool, size int, err error) {
 	limit := s.rules.maxVersions
 	if s.selector.MaxVersions.Set {

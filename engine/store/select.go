@@ -7,9 +7,9 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// rules decides whether a stored version is visible, by the table's TTL and maximum versions at one moment.
+// rules decides whether a stored version is visible now, by the table's time to live and maximum number of versions.
 type rules struct {
-	ttl         int64 // seconds, -1 means forever
+	ttl         int64 // seconds; -1 means forever
 	maxVersions int
 	now         int64 // milliseconds
 }
@@ -23,7 +23,7 @@ func (r *rules) visible(cells []wire.Cell) []wire.Cell {
 	return newestOf(cells, r.maxVersions, func(c *wire.Cell) bool { return !r.expired(c.Timestamp) })
 }
 
-// newestOf keeps the newest versions of each column, among those wanted, in place.
+// newestOf keeps, in place, up to that many of the newest wanted versions of each column.
 func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []wire.Cell {
 	kept := cells[:0]
 	n := 0
@@ -73,7 +73,7 @@ func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
 	return sel
 }
 
-// cells keeps the selected cells, in place. returned says whether the row is returned at all.
+// cells keeps the selected cells, in place. returned reports whether the row is returned at all.
 func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
 	wanted := func(c *wire.Cell) bool { return s.column(c.Name) && s.time(c.Timestamp) }
 	kept = newestOf(cells, int(s.MaxVersions.Or(math.MaxInt32)), wanted)

@@ -33,7 +33,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	if err != nil {
 		return nil, readError(err)
 	}
-	// Divide, because the product of two hostile numbers could overflow.
+	// Divide, because the product of two numbers from a client could overflow.
 	if sizes.most/unit < r.Size.Value || limit == 0 {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ type sizes struct {
 }
 
 func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
-	// First, so that data flushed meanwhile counts twice, not never.
+	// Memtables are counted first, so that data flushed in between counts twice rather than never.
 	z := sizes{lower: lower, upper: upper, memtables: int64(s.db.Metrics().MemTable.Size)}
 	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(lower, upper), pebble.WithProperties())
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
 	return z, err
 }
 
-// inFiles estimates the bytes of keys and values between two keys of the range, in whole blocks.
+// inFiles estimates the bytes of keys and values in files between two keys of the range. It counts whole blocks.
 func (s *Store) inFiles(z sizes, from, to []byte) (int64, error) {
 	n, err := s.db.EstimateDiskUsage(from, to)
 	return int64(float64(n) * z.ratio), err
@@ -156,7 +156,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 			break
 		}
 		if fresh && !c.seek(following(from), to) {
-			break // a single partition key, however large
+			break // a single partition key cannot be cut
 		}
 		fresh = false
 		mid := between(from, to)
@@ -268,7 +268,7 @@ func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell
 	return keys, rows, err
 }
 
-// each calls f at every key from from up to to, until f stops.
+// each calls f at every key in [from, to) until f returns false.
 func (s *Store) each(ctx context.Context, from, to []byte, f func(*pebble.Iterator) (more bool, err error)) error {
 	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 type Options struct {
-	NoSync   bool             // neither syncs acknowledged rows nor passes them to the system; tables are synced
+	NoSync   bool             // acknowledged rows are neither synced nor passed to the system; tables are synced
 	ReadOnly bool             // refuses writes
 	InMemory bool             // keeps all data in memory
 	Now      func() time.Time // nil means time.Now
@@ -38,7 +38,7 @@ type Options struct {
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
-	o       Options      // Now is set; in memory NoSync is, too
+	o       Options      // Now is set, and for a store in memory NoSync
 	clock   atomic.Int64 // see millis
 	choices chosen
 	late    late
@@ -46,8 +46,8 @@ type Store struct {
 
 	transactions transactions
 
-	readForSplits int64 // the constant, or a value set by a test
-	waitingLimit  int64 // likewise for maxWaitingBytes
+	readForSplits int64 // the constant, or a test's value
+	waitingLimit  int64 // maxWaitingBytes, or a test's value
 
 	ddl    sync.RWMutex
 	tables map[string]*Table // guarded by names
@@ -167,7 +167,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
 	}
-	if !o.InMemory { // memory has no logs
+	if !o.InMemory { // a store in memory has no logs
 		s.gather.after, s.gather.count, s.gather.most = 16, 4, 10*time.Second
 		s.gather.listen(po.EventListener)
 	}
@@ -221,7 +221,7 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible, and leaves its sync, if wanted, to wait. Errors that deny that it was applied are true.
+// commit makes a batch visible. If sync is set, the caller must call wait. An error that denies the write is right.
 func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
@@ -267,7 +267,7 @@ func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 	return s.db.ApplyNoSyncWait(b, pebble.Sync)
 }
 
-// wait waits until a batch committed with sync is on disk.
+// wait waits until a batch that was committed with sync is on disk.
 func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	if b.Empty() {
 		return nil
@@ -279,7 +279,7 @@ func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	return s.acknowledge(b)
 }
 
-// commitAndWait is commit and wait for callers without row locks. It syncs even with NoSync, to protect tables.
+// commitAndWait commits a batch and waits, for callers without row locks. It syncs even with NoSync, to protect tables.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
 	err := s.commit(ctx, b, !s.o.InMemory)
 	if err == nil && !s.o.InMemory {
@@ -288,7 +288,7 @@ func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error 
 	return err
 }
 
-// Sync waits until all acknowledged writes survive a crash. It does nothing if every write is synced, or in memory.
+// Sync syncs all acknowledged writes to disk. It does nothing if every write is synced, or the store is in memory.
 func (s *Store) Sync() (err error) {
 	if !s.o.NoSync || s.o.InMemory || s.o.ReadOnly {
 		return nil

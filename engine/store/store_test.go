@@ -77,7 +77,7 @@ func rowKey(k int64) []wire.Cell {
 	return []wire.Cell{{Name: []byte("k"), Type: wire.Integer, Value: integer(k)}}
 }
 
-// at returns a cell with a timestamp; 0 means none.
+// at returns a cell with a timestamp; 0 means no timestamp.
 func at(name, value string, ts int64) wire.Cell {
 	return wire.Cell{Name: []byte(name), Type: wire.String, Value: []byte(value), Timestamp: ts, Stamped: ts != 0}
 }
@@ -151,7 +151,7 @@ func TestRowsAndTablesSurviveReopen(t *testing.T) {
 	}
 }
 
-// Clients distinguish a table from a dropped one of the same name by the creation time.
+// Clients tell a table from a dropped one of the same name by the creation time.
 func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
@@ -203,7 +203,7 @@ func TestFullDiskRefusesWrites(t *testing.T) {
 	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")
 }
 
-// missingX returns a filter on column x, which no row has. passes says whether rows pass it.
+// missingX returns a filter on column x, which no row has. Rows pass it if passes is set.
 func missingX(t *testing.T, passes bool) *filter.Filter {
 	t.Helper()
 	b := []byte("\x08\x01\x12\x14\x08\x01\x12\x01x\x1a\x09\x00\x01\x00\x00\x00\x00\x00\x00\x00\x20\x01\x28\x01")
@@ -215,7 +215,7 @@ func missingX(t *testing.T, passes bool) *filter.Filter {
 	return f
 }
 
-// patient is a context that ends after a number of calls of Err.
+// patient is a context that is done after a number of calls of Err.
 type patient struct {
 	context.Context
 	asked int
@@ -228,7 +228,7 @@ func (c *patient) Err() error {
 	return nil
 }
 
-// A filter may take long for a row, so the scan checks for disconnection at every row.
+// A filter may take a long time per row, so the scan checks the context at every row.
 func TestFilteredRangeStopsWhenClientDisconnects(t *testing.T) {
 	s := open(t, Options{})
 	tab := newTable(t, s, -1, 1)
@@ -358,7 +358,7 @@ func TestOpenStoreIsLockedAndPrivate(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreationIsCompleted ends a creation before each of its writes, by a kill and by a power loss.
+// TestInterruptedCreationIsCompleted interrupts a creation before each of its writes, by a kill and by a power loss.
 func TestInterruptedCreationIsCompleted(t *testing.T) {
 	for name, left := range map[string]int{"a kill": 100, "a loss of power": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -464,7 +464,7 @@ func drawStored(rng *rand.Rand, k, now int64) wire.Change {
 	return c
 }
 
-// A read with an empty lower bound for column names has the same result, but decodes rows cell by cell.
+// A read with an empty lower bound for column names decodes rows cell by cell, but must have the same result.
 func TestCopiedRowsEqualRowsReadByCell(t *testing.T) {
 	const now = 1_700_000_000_000
 	for seed := range uint64(3) {

@@ -22,7 +22,7 @@ import (
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"
-	syncedSlots = 2 // written in turn, so that a torn write leaves the other
+	syncedSlots = 2 // written in turn, so that a torn write leaves the other one intact
 	slotBytes   = 512
 )
 
@@ -54,7 +54,7 @@ func readSlot(b []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
 }
 
-// readSynced returns the last acknowledged number; ok is false if the file is missing.
+// readSynced returns the last acknowledged number. ok is false if the file is missing.
 func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	text, err := readWhole(fs, fs.PathJoin(dir, syncedName), syncedSlots*slotBytes)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,7 +76,7 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	return number, true, nil
 }
 
-// open opens the file for advance, and creates it if necessary.
+// open opens the file so that advance can write to it. It creates a missing file.
 func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
 	if !exists {
 		slot := make([]byte, slotBytes)
@@ -116,7 +116,7 @@ func (y *synced) close() error {
 	return err
 }
 
-// giveSerial adds the next number to a batch. The caller holds commits. lastSerial finds it at the end of the bytes.
+// giveSerial adds the next number to the end of a batch, where lastSerial finds it. The caller holds commits.
 func (s *Store) giveSerial(b *pebble.Batch) error {
 	s.serial++
 	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)
@@ -127,7 +127,7 @@ func serialOf(b *pebble.Batch) uint64 {
 	return binary.BigEndian.Uint64(repr[len(repr)-8:])
 }
 
-// readSerial returns the number of the last batch in a database, 0 if none was numbered.
+// readSerial returns the number of the last batch in a database, or 0 if none was numbered.
 func readSerial(db *pebble.DB) (uint64, error) {
 	number, err := readNumber(db, serialKey, 8)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Table is a table that was looked up. It is valid until the table is deleted; later writes fail.
+// Table is a handle for a table. After the table is deleted, writes with it fail.
 type Table struct {
 	id      uint32
 	meta    atomic.Pointer[meta]
@@ -32,7 +32,7 @@ type meta struct {
 	Deviation    int64
 	NoUpdate     bool `json:",omitempty"`
 	FullRow      bool `json:",omitempty"` // updates replace the whole row
-	LocalTxn     bool `json:",omitempty"` // the table has local transactions
+	LocalTxn     bool `json:",omitempty"` // the table supports local transactions
 	Read, Write  int32
 	LastIncrease int64
 	LastDecrease int64    `json:",omitempty"`
@@ -40,8 +40,8 @@ type meta struct {
 	Adjusted     int64    `json:",omitempty"` // time of the last change of reserved throughput, in Unix milliseconds
 	Indexes      []index  `json:",omitempty"`
 	Of           string   `json:",omitempty"` // the table of this index; empty if it is not an index
-	Stream       *stream  `json:",omitempty"` // shown in the description; nil for none
-	Bounds       [][]byte `json:",omitempty"` // between the partitions at creation, as variants
+	Stream       *stream  `json:",omitempty"` // shown in the description; nil means none
+	Bounds       [][]byte `json:",omitempty"` // bounds between the partitions at creation, as variants
 }
 
 // stream holds the requested options of a stream, which the engine only describes.
@@ -60,7 +60,7 @@ func (m *meta) setStream(s *wire.StreamSpec) {
 	}
 }
 
-// Keys of the number of the next table and the creation time of the last.
+// counterKey is the key of the next table's number, createdKey that of the last table's creation time.
 var (
 	counterKey = []byte{0x00}
 	createdKey = []byte{0x00, 0x02} // serialKey has 0x01
@@ -90,7 +90,7 @@ func (s *Store) loadTables() error {
 	})
 }
 
-// readNumber returns the number of size bytes stored under a key, 0 if it is missing.
+// readNumber returns the number of size bytes stored under a key, or 0 if the key is missing.
 func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) {
 	value, closer, err := db.Get(key)
 	if err == pebble.ErrNotFound {
@@ -151,7 +151,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.o.Now()
-	// Later than any before, even if the clock was set back, because clients recognize a replaced table by it.
+	// It is later than all before, even if the clock was set back, because clients recognize a replaced table by it.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined, TTL: r.Options.TTL.Value,
@@ -181,7 +181,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
-// noIndex looks up a table to be changed and copies its description. For an index it refuses the change with refused.
+// noIndex looks up a table and copies its description for a change. If it is an index, the error names the change.
 func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wire.Error) {
 	if t = s.Table(name); t == nil {
 		return nil, m, wire.Fail(wire.CodeObjectNotExist)
@@ -241,7 +241,7 @@ func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 	return nil
 }
 
-// UpdateTable changes the named settings only.
+// UpdateTable changes only the settings that the request names.
 func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.TableDescription, *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()

@@ -22,7 +22,7 @@ import (
 
 var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the tests of torn stores")
 
-// storeAfter returns the disk of a store of 400 rows, of which most are synced in logs and some flushed, closed or not.
+// storeAfter returns the disk of a store of 400 rows, closed or crashed. Most rows are synced in logs, some flushed.
 func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	t.Helper()
 	fs = vfs.NewCrashableMem()
@@ -306,7 +306,7 @@ func holds(s *Store) (map[int64]bool, error) {
 	return keys, it.Error()
 }
 
-// TestAcknowledgedNumbersSurvivePowerLoss repeatedly copies the disk, with some unsynced data, while clients write.
+// TestAcknowledgedNumbersSurvivePowerLoss copies the disk, with some unsynced data, again and again as clients write.
 func TestAcknowledgedNumbersSurvivePowerLoss(t *testing.T) {
 	for round := range *powerRounds {
 		rng := rand.New(rand.NewPCG(1, uint64(round)))

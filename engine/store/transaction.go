@@ -25,7 +25,7 @@ const (
 
 // transactions holds the open transactions. They begin and end while Store.ddl is held exclusively, between writes.
 type transactions struct {
-	open    atomic.Int64 // number of open ones; if it is 0, other writes need not check them
+	open    atomic.Int64 // number of open transactions; if 0, other writes need not check for them
 	waiting atomic.Int64 // bytes in their batches
 
 	mu    sync.Mutex // locked after all others
@@ -50,7 +50,7 @@ type transaction struct {
 // expired reports whether the time of a transaction is over and it is not in use.
 func (t *transaction) expired(now int64) bool { return !t.busy && now-t.began >= transactionMillis }
 
-// take gives a request exclusive use of the transaction with an id, until give.
+// take gives a request exclusive use of a transaction until the request calls give.
 func (s *Store) take(id wire.TransactionID) (*transaction, *wire.Error) {
 	x := &s.transactions
 	x.mu.Lock()
@@ -82,7 +82,7 @@ func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	t.batch, t.size = b, int64(b.Len())
 }
 
-// end ends the transactions selected by over. Their batches stay open, because a request may still read through one.
+// end ends the transactions for which over returns true. Their batches remain open, as a request may still read one.
 func (x *transactions) end(over func(*transaction) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Store) StartTransaction(table *Table, key wire.Cell) (id string, err *w
 	return t.id, nil
 }
 
-// TransactionKey returns the table and the partition key of a transaction; ok is false if it is not open.
+// TransactionKey returns the table and the partition key of a transaction. ok is false if it is not open.
 func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Cell, ok bool) {
 	s.transactions.mu.Lock()
 	defer s.transactions.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 	return err
 }
 
-// endTransaction makes the writes visible and frees the partition key, atomically. It returns the batch to sync.
+// endTransaction atomically makes the writes visible and frees the partition key. It returns the batch to wait for.
 func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch,
 	err *wire.Error) {
 	s.ddl.Lock()
@@ -240,7 +240,7 @@ func (s *Store) readIn(id wire.TransactionID, m *meta, keys ...[]wire.Cell) (*tr
 	return t, nil
 }
 
-// WriteIn is Write in a transaction, which holds the rows until it is committed: all or none of them if atomic is set.
+// WriteIn is like Write, but adds the rows to a transaction, which holds them until it is committed.
 func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool) *wire.Error {
 	s.ddl.RLock()
 	defer s.ddl.RUnlock()
@@ -286,7 +286,7 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 		return wire.Fail(wire.CodeOutOfTransactionSize)
 	}
 	b := t.batch
-	if b == nil || w.atomic { // work on a copy, which is dropped if a row fails
+	if b == nil || w.atomic { // use a copy, which is dropped if a row fails
 		b = w.store.db.NewIndexedBatch()
 		if t.batch != nil {
 			if err := b.Apply(t.batch, nil); err != nil {

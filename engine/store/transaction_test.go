@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// lockable creates a table with transactions and the key p, n.
+// lockable creates a table that supports transactions and has the key columns p and n.
 func lockable(t testing.TB, s *Store, indexes ...wire.IndexMeta) *Table {
 	t.Helper()
 	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString},
@@ -116,7 +116,7 @@ func TestTransactionInUseIsBusy(t *testing.T) {
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
 }
 
-// The store is checked after each of a commit's writes to disk, with a random part of the unsynced data.
+// The test checks the store after each write to disk of a commit, with a random part of the unsynced data.
 func TestCommitIsAtomicAcrossPowerLoss(t *testing.T) {
 	const rows = 100
 	for left := 0; left <= 100; left += 50 {

@@ -19,7 +19,7 @@ type update struct {
 	choices Choices
 }
 
-// apply applies the operations in order. Increments put their new values into ops, for the answer.
+// apply applies the operations in order. An increment's new value replaces its operand in ops, for the answer.
 func (u *update) apply(ops []wire.Cell) *wire.Error {
 	for i := range ops {
 		op := &ops[i]

@@ -14,16 +14,16 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// TableWrite is one table's part of a write. Table is nil if missing. Rows whose outcome is an error are skipped.
+// TableWrite is one table's part of a write. Table is nil if missing. Rows with an error in Outcomes are skipped.
 type TableWrite struct {
 	Table      *Table
 	Changes    []wire.Change
-	Conditions []*filter.Filter // column conditions by change, nil for none; empty if no change has one
+	Conditions []*filter.Filter // column conditions by change, nil if it has none; empty if no change has one
 	Outcomes   []wire.Outcome
 }
 
-// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error concerns the whole
-// request, of which nothing was applied, unless its code is CodeInternalServerError.
+// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error means that nothing
+// of the request was applied, unless its code is CodeInternalServerError.
 //
 // If atomic is set, all or none of each table's rows are applied; if none, every row of the table has the first error.
 // The rows of a table must have the same partition key.
@@ -63,7 +63,7 @@ type writer struct {
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
-	columns *filter.Filter // column condition, nil for none
+	columns *filter.Filter // column condition; nil means none
 	outcome *wire.Outcome
 	key     []byte
 	from    int // offset in keys, until all keys are appended
@@ -160,14 +160,14 @@ func (w *writer) apply(ctx context.Context) *wire.Error {
 
 func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
 	for i := range rows {
-		if rows[i].columns != nil && ctx.Err() != nil { // matching a regular expression may take long
+		if rows[i].columns != nil && ctx.Err() != nil { // matching a regular expression may take a long time
 			return cancelled()
 		}
 		if err := w.row(&rows[i]); err != nil {
 			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
 		}
 		if w.atomic && rows[i].outcome.Err != nil {
-			return nil // the caller checks this
+			return nil // the caller checks the context
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func readsFirst(c *wire.Change) bool {
 // readsFirst reports whether the change or an index depends on the old row.
 func (r *writeRow) readsFirst() bool { return readsFirst(r.change) || len(r.meta.Indexes) > 0 }
 
-// prepare gives every row its key or an error. It returns the batch's approximate size, and whether any row reads.
+// prepare gives every row its key or an error. It returns the batch's approximate size, and whether a row must be read.
 func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	for i := range tables {
 		t := &tables[i]
@@ -222,7 +222,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
 	}
-	for i := range w.rows { // only now, because keys moved while it grew
+	for i := range w.rows { // only now, because keys may move while it grows
 		end := len(w.keys)
 		if i+1 < len(w.rows) {
 			end = w.rows[i+1].from
@@ -398,7 +398,7 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	return cells, stored == 0 || len(cells) > 0, nil
 }
 
-// put writes a row and its index changes. After the first error, which is the row's, nothing was written.
+// put writes a row and its index changes. If it returns the first error, which is the row's, nothing was written.
 func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	sortCells(cells)
 	refused, err := w.follow(r, cells, true)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// BulkImport writes rows of a table without conditions. BulkExport reads a range's newest versions as rows or matrix.
+// BulkImport writes rows of a table without conditions. BulkExport reads the newest versions of a range.
 
 // DecodeBulkImport decodes BulkImport. An error refuses the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
@@ -92,7 +92,7 @@ func DecodeBulkExport(b []byte) (*GetRange, *Error) {
 	return r, r.check(start, end)
 }
 
-// The first four bytes of a matrix, and its tags.
+// The magic number at the start of a matrix, and the tags in it.
 const (
 	matrixMagic = 0x304d5253
 
@@ -105,8 +105,8 @@ const (
 // maxMatrixCells limits a matrix. A cell takes a byte or more, so rows without common columns could take gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
-// matrixFields returns the fields of a matrix, of which the first keys belong to the key. For a GetRange they are the
-// key and the requested columns or, without any, all columns in byte order; for a BulkExport the requested ones.
+// matrixFields returns the fields of a matrix; the first keys of them are key columns. For GetRange the fields are the
+// key and the requested columns, or if none are requested all columns in byte order; for BulkExport the requested ones.
 func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, keys int) {
 	isKey := func(name string) bool {
 		return slices.ContainsFunc(key, func(k KeyColumn) bool { return k.Name == name })

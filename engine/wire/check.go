@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// check checks a change by all rules that do not depend on the schema, and computes its size.
+// check enforces all rules for a change that do not depend on the schema, and computes its size.
 func (c *Change) check(inBatch bool) *Error {
 	if err := checkKey(c.Row.Key, keyOfWrite); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Change) check(inBatch bool) *Error {
 	return c.checkReturn()
 }
 
-// keyUse is the purpose of a primary key.
+// keyUse is the kind of request that a primary key is part of.
 type keyUse int
 
 const (
@@ -63,7 +63,7 @@ func TooManyKeyColumns() *Error {
 
 // checkKey checks the cells of a primary key for its use.
 func checkKey(key []Cell, use keyUse) *Error {
-	if use == keyOfWrite && len(key) > MaxKeyColumns { // reads may be of an index
+	if use == keyOfWrite && len(key) > MaxKeyColumns { // a read may be of an index, whose key has more columns
 		return TooManyKeyColumns()
 	}
 	for i := range key {
@@ -243,7 +243,7 @@ func ValidTableName(name []byte) bool {
 	return true
 }
 
-// ValidColumnName reports whether name is UTF-8 of 1…255 bytes without a leading '#', more than the service documents.
+// ValidColumnName reports whether name is UTF-8 of 1…255 bytes without a leading '#'. The documentation allows less.
 func ValidColumnName(name []byte) bool {
 	return len(name) > 0 && len(name) <= MaxNameBytes && name[0] != '#' && utf8.Valid(name)
 }

@@ -108,7 +108,7 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed checks that the request leaves an indexed table one version per cell, and no expiry with updates.
+// CheckIndexed checks that an indexed table keeps one version per cell, and does not both expire and allow updates.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	o := &r.Options
 	switch {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// The engine's error codes. Clients decide by the code, never by the message.
+// The engine's error codes. Clients should look at the code, never at the message.
 const (
 	CodeAuthFailed              = "OTSAuthFailed"
 	CodeNoPermission            = "OTSNoPermissionAccess"
@@ -81,7 +81,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Fail returns an error with code's default message and status. An unknown code, as from a fault plan, has status 503.
+// Fail returns an error with code's default message and status. An unknown code, from a fault plan, has status 503.
 func Fail(code string) *Error {
 	if k, ok := known[code]; ok {
 		return &Error{code, k.message, k.status}
@@ -89,7 +89,7 @@ func Fail(code string) *Error {
 	return &Error{code, code + ".", http.StatusServiceUnavailable}
 }
 
-// Failf is Fail with another message.
+// Failf is like Fail, but with its own message.
 func Failf(code, format string, args ...any) *Error {
 	e := Fail(code)
 	e.Message = fmt.Sprintf(format, args...)

@@ -22,7 +22,7 @@ func CheckIndexCount(n int) *Error {
 	return nil
 }
 
-// checkAlone checks an index without its table, like the service, which does this first.
+// checkAlone makes the checks that need no table. The service makes these first, too.
 func (r *IndexMeta) checkAlone() *Error {
 	switch n := len(r.Key); {
 	case r.inSync && !r.Local:
@@ -149,7 +149,7 @@ func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 
 func appendIndex(dst []byte, r *IndexMeta) []byte {
 	const current = 2
-	local := int64(0) // also the mode: ASYNC is 0, SYNC is 1
+	local := int64(0) // the index type and its mode have the same numbers: ASYNC is 0, SYNC is 1
 	if r.Local {
 		local = 1
 	}

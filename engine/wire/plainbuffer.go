@@ -21,7 +21,7 @@ const (
 	tagExtension    = 0x0B
 )
 
-// Decoder decodes PlainBuffer rows: views into the input and, until Reset, an arena. It is not for concurrent use.
+// Decoder decodes PlainBuffer rows. They refer to the input and, until Reset, an arena. It is not for concurrent use.
 type Decoder struct {
 	cells []Cell
 	names []knownName // of the previous row, by position
@@ -34,7 +34,7 @@ type knownName struct {
 	valid bool // for an attribute column
 }
 
-// maxKnownNames limits the names remembered of a row.
+// maxKnownNames is the number of a row's names that a Decoder remembers.
 const maxKnownNames = 256
 
 // maxKeptCells limits the arena that a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
@@ -52,8 +52,8 @@ func (d *Decoder) Reset() {
 	d.cells = d.cells[:0]
 }
 
-// Row decodes exactly one row with its header. Wrong checksums, lengths and tags are errors, and so is anything after
-// the row but zeros, which the SDK for Node leaves after bounds of a range and versions to delete.
+// Row decodes exactly one row with its header. Wrong checksums, lengths and tags are errors, and so is data after the
+// row, except zeros, which the SDK for Node leaves after bounds of a range and versions to delete.
 func (d *Decoder) Row(b []byte) (Row, *Error) {
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
 		return Row{}, Invalid("Cell data broken, invalid header of PlainBuffer.")
@@ -160,7 +160,7 @@ func (p *parser) failRow() {
 	}
 }
 
-// section decodes one or more cells, but no more than limit: the caller refuses a row that reaches it.
+// section decodes one or more cells, up to limit. The caller refuses a row that reaches the limit.
 func (p *parser) section(d *Decoder, limit int) []Cell {
 	from := len(d.cells)
 	for n := 0; n < limit && p.at(tagCell); n++ {
@@ -188,7 +188,7 @@ func (p *parser) countCells() (n int) {
 	return n
 }
 
-// usual decodes a cell with a name, a value of a common type and a checksum in one go. It leaves other cells to cell.
+// usual is a fast path for a cell with a name, a value of a common type and a checksum. It returns false for others.
 func (p *parser) usual(c *Cell) bool {
 	b := p.b
 	if len(b) < 5 || b[0] != tagName {
@@ -224,7 +224,7 @@ func (p *parser) usual(c *Cell) bool {
 	return true
 }
 
-// lookUp returns the properties of a cell's name. The previous row mostly has the same name in the same place.
+// lookUp returns the properties of a cell's name. The previous row usually has the same name in the same place.
 func (d *Decoder) lookUp(place int, name []byte) knownName {
 	if d != nil && place < len(d.names) && bytes.Equal(d.names[place].name, name) {
 		return d.names[place]

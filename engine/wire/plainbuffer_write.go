@@ -2,10 +2,10 @@ package wire
 
 import "encoding/binary"
 
-// AppendHeader appends the header of a stream of rows, which any number of AppendRow may follow.
+// AppendHeader appends the header of a stream of rows. Any number of rows may follow.
 func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
 
-// AppendRow appends one row of an answer, without empty sections and operation types, which two SDKs cannot decode.
+// AppendRow appends one row of an answer. It omits empty sections and operation types, which two SDKs cannot decode.
 func AppendRow(dst []byte, key, cells []Cell) []byte {
 	crc := byte(0)
 	if len(key) > 0 {

@@ -14,7 +14,7 @@ type field struct {
 	num uint64
 }
 
-// eachField calls f for every field of b in order, even with a wrong wire type, which into refuses.
+// eachField calls f for every field of b in order. It includes fields with a wrong wire type, which into refuses.
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
@@ -33,7 +33,7 @@ func eachField(b []byte, f func(field) *Error) *Error {
 	return nil
 }
 
-// any decodes the field at the start of b and returns its length, negative if it is malformed.
+// any decodes the field at the start of b and returns its length, which is negative if the field is malformed.
 func (f *field) any(b []byte) int {
 	id, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
@@ -55,8 +55,8 @@ func (f *field) any(b []byte) int {
 	return tag + n
 }
 
-// short is any for the most common form: a tag of one byte, and a number of one byte or a length of at most two bytes.
-// It returns 0 for other forms.
+// short is like any for the most common form: a tag of one byte, and a number of one byte or a length of at most two
+// bytes. It returns 0 for other forms.
 func (f *field) short(b []byte) int {
 	if len(b) < 2 || b[0] >= 0x80 || b[0] < 1<<3 {
 		return 0
@@ -130,13 +130,13 @@ func (m message) read(b []byte) *Error {
 	return err
 }
 
-// TableName is the name of a table, which is checked as soon as its message is decoded.
+// TableName is the name of a table. It is checked as soon as its message is decoded.
 type TableName []byte
 
 // refused is a feature that the engine lacks. Its field is accepted only if it is empty.
 type refused string
 
-// ReadFields decodes a message with fields 1, 2, 3 … into places. The first required ones must be present.
+// ReadFields decodes a message with fields 1, 2, 3 … into places. The first required of them must be present.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
 	for i, to := range places {

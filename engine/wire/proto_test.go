@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestShortFieldsDecodeLikeOthers decodes fields of all types and lengths, whole, cut off and changed.
+// TestShortFieldsDecodeLikeOthers decodes fields of all types and lengths, complete, truncated and changed.
 func TestShortFieldsDecodeLikeOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	short := 0
@@ -137,7 +137,7 @@ func streamOf(rows, columns int, own bool) []byte {
 	return stream
 }
 
-func TestOversizedMatrixIsNotMade(t *testing.T) {
+func TestOversizedMatrixIsReplacedByRows(t *testing.T) {
 	key := []KeyColumn{{Name: "k", Type: KeyString}}
 	for _, v := range []struct {
 		rows, columns int

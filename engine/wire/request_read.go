@@ -2,7 +2,7 @@ package wire
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Selection says which cells of a row a read wants.
+// Selection selects the cells of a row that a read returns.
 type Selection struct {
 	Columns     [][]byte // names of primary-key or attribute columns; empty means all
 	MaxVersions Optional[int32]
@@ -57,7 +57,8 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions checks a selection's versions and times, after its filter. when ends the error for a missing rule.
+// CheckVersions checks a selection's versions and times; call it after decoding the filter. The error for a missing
+// rule ends with when.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:
@@ -179,12 +180,12 @@ type GetRange struct {
 	Name        TableName
 	Backward    bool
 	Start, End  []Cell // inclusive, exclusive
-	Limit       int    // 0 means none
+	Limit       int    // 0 means no limit
 	KeyPart     bool   // only the selected key columns are returned
 	Selection   Selection
 	Transaction TransactionID // empty means none
 	Block       BlockType     // encoding of the answer
-	bulk        bool          // it is a BulkExport
+	bulk        bool          // the request is a BulkExport
 }
 
 func DecodeGetRange(b []byte) (*GetRange, *Error) {

@@ -50,9 +50,9 @@ func (c DefinedColumn) ValueType() ValueType {
 	return NoValue
 }
 
-// TableOptions holds the options in a request. Absent ones keep their value or get the default.
+// TableOptions holds the options in a request. An absent option keeps its value or gets the default.
 type TableOptions struct {
-	TTL         Optional[int32] // seconds, -1 means forever
+	TTL         Optional[int32] // seconds; -1 means forever
 	MaxVersions Optional[int32]
 	Deviation   Optional[int64] // seconds
 	AllowUpdate Optional[bool]
@@ -74,7 +74,7 @@ type CreateTable struct {
 	Throughput Throughput
 	Indexes    []IndexMeta
 	Stream     StreamSpec
-	Bounds     []Cell         // between the requested partitions; set by Check
+	Bounds     []Cell         // bounds between the requested partitions; set by Check
 	LocalTxn   Optional[bool] // local transactions
 	ranges     []partitionRange
 }
@@ -152,7 +152,7 @@ func (t *Throughput) read(b []byte) *Error {
 	return message{{1, "", message{{1, "", &t.Read}, {2, "", &t.Write}}}}.read(b)
 }
 
-// DecodeMaybeTableName decodes requests with an optional table name; nil means none.
+// DecodeMaybeTableName decodes requests with an optional table name, which is nil if missing.
 func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
 	err = message{{1, "", &name}}.read(b)
 	return name, err

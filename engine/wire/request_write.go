@@ -27,7 +27,7 @@ func (e Existence) String() string {
 	return [...]string{"IGNORE", "EXPECT_EXIST", "EXPECT_NOT_EXIST"}[e]
 }
 
-// ReturnType says which row a write returns.
+// ReturnType selects the row that a write returns.
 type ReturnType int32
 
 const (
@@ -57,7 +57,7 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is a view of the body, and reusable after Reset.
+// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It refers to the body, and is reusable after Reset.
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // write all or none of a table's rows
@@ -135,7 +135,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	if rows > MaxBatchWriteRows {
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
-	// Sized in advance, because the tables below are slices of it.
+	// It is sized in advance, because the tables below are slices of it.
 	if cap(r.rows) < rows {
 		r.rows = make([]Change, 0, MaxBatchWriteRows)
 	}

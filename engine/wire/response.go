@@ -26,7 +26,7 @@ func AppendError(dst []byte, e *Error) []byte {
 	return appendText(appendText(dst, 1, e.Code), 2, strings.ToValidUTF8(e.Message, "\ufffd")) // it may quote the request
 }
 
-// Capacity holds the capacity units used by an operation. Both are always sent, because SDKs take this for granted.
+// Capacity holds the capacity units used by an operation. Both are always sent, because SDKs rely on it.
 type Capacity struct{ Read, Write int32 }
 
 func (c Capacity) appendUnit(dst []byte) []byte {
@@ -68,7 +68,7 @@ type TableOutcomes struct {
 	Outcomes []Outcome
 }
 
-// AppendBatch appends the body of an answer to BatchWriteRow or BatchGetRow, which needs emptyRows.
+// AppendBatch appends the body of an answer to BatchWriteRow or BatchGetRow. emptyRows must be set for BatchGetRow.
 func AppendBatch(dst []byte, tables []TableOutcomes, emptyRows bool) []byte {
 	var body, row []byte
 	for i := range tables {
@@ -114,7 +114,7 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// Around returns what precedes and follows the rows in the body of an answer to GetRange or BulkExport. before has at
+// Around returns the parts before and after the rows in the body of an answer to GetRange or BulkExport. before has at
 // most 32 bytes. next is empty at the end of the range. A BulkExport reports the bytes scanned instead of units.
 func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, after []byte) {
 	before = make([]byte, 0, 32)
@@ -149,10 +149,10 @@ type TableDescription struct {
 	Deviation    int64
 	AllowUpdate  bool
 	FullRow      bool     // an update replaces the row
-	Bounds       []Cell   // between the partitions at creation
+	Bounds       []Cell   // bounds between the partitions at creation
 	Splits       [][]byte // PlainBuffer rows with only the partition key
 	Created      int64    // Unix microseconds
-	Indexes      int      // number of simulated secondary indexes, which have only a name and the table's key
+	Indexes      int      // number of simulated indexes, which have only a name and the table's key
 	IndexMetas   []IndexMeta
 	Stream       StreamSpec // requested at creation
 }
@@ -181,7 +181,7 @@ func (d *TableDescription) options() []byte {
 	b := appendInt(nil, 1, int64(d.TTL))
 	b = appendInt(b, 2, int64(d.MaxVersions))
 	b = appendInt(b, 5, d.Deviation)
-	// The SDKs for Java, Node and PHP do not check that both are present.
+	// The SDKs for Java, Node and PHP require both without checking.
 	b = appendInt(b, 6, flag(d.AllowUpdate))
 	return appendInt(b, 7, flag(d.FullRow))
 }
@@ -193,7 +193,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// stream returns StreamDetails, which is sent even without a stream, because Go's SDK dereferences it.
+// stream returns StreamDetails. It is sent even without a stream, because the Go SDK dereferences it unchecked.
 func (d *TableDescription) stream() []byte {
 	b := appendInt(nil, 1, flag(d.Stream.Enable))
 	if !d.Stream.Enable {

@@ -23,7 +23,7 @@ type writtenName struct {
 	crc   byte
 }
 
-// stampBytes is the encoded timestamp at the end of a cell. As the checksum is linear, its effect is known in advance.
+// stampBytes is the encoded end of a cell with a timestamp, and its effect on the checksum, which is linear.
 type stampBytes struct {
 	first, rest byte
 	bytes       [10]byte
@@ -69,7 +69,7 @@ func (w *RowWriter) stampOf(timestamp int64) {
 	s.rest = crc8Int64(0, timestamp&^0xff)
 }
 
-// value appends a cell up to its value, and rest bytes for its end. It returns these and the checksum so far.
+// value appends a cell up to its value, and rest bytes for its end. It returns the latter and the checksum so far.
 func (w *RowWriter) value(name []byte, typ ValueType, value []byte, rest int) (end []byte, crc byte) {
 	if w.at == len(w.names) {
 		w.names = append(w.names, writtenName{})
