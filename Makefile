@@ -3,8 +3,8 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-# As in releases. With cgo, an unused zstd takes a seventh of the first build, and a C linker links each test of the
-# engine.
+# Releases are built without cgo, too. With it, an unused zstd takes a seventh of the first build, and a C linker links
+# each test of the engine.
 export CGO_ENABLED ?= 0
 
 .PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size sample typos notices notices-check vuln node python java values lake dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods flink machines suites mutants cold flaky nightly rename
@@ -12,17 +12,17 @@ export CGO_ENABLED ?= 0
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
 
-# Go stops a package's tests after 10 minutes by default, which those of pipeline may take on a slow machine.
+# Go stops a package's tests after 10 minutes by default. Those of pipeline may take longer on a slow machine.
 test:
 	$(GO) test -timeout 40m ./...
 
-# The tests of the built binary that are not run by default, except those of make memory.
+# Runs the tests of the built binary that are not run by default, except those of make memory.
 e2e:
 	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
 	$(GO) test -tags e2e ./cmd/tsbench -skip PerRow -timeout 20m
 	$(GO) test ./cmd/tsimport/commands -run '^TestEveryEndingIsReportedAndCounted$$' -every-form -count 1
 
-# make rename PATH=host/name gives the module another path. Commands are found through PATH in make's own environment.
+# make rename PATH=host/name changes the module path. Commands are found by the PATH of make's own environment.
 SEARCH = $(or $(shell /usr/bin/tr '\0' '\n' 2>/dev/null </proc/$$PPID/environ | /usr/bin/sed -n 's/^PATH=//p'),$(shell echo "$$PATH"))
 
 rename:
@@ -42,14 +42,14 @@ format:
 tidy:
 	$(GO) mod tidy -diff
 
-# The licences of everything in the binary. notices writes them; notices-check fails if they do not match the build.
+# notices writes the licences of all code in the binary; notices-check fails if they do not match the build.
 notices:
 	$(GO) test ./internal/notices -update -count 1
 
 notices-check:
 	$(GO) test ./internal/notices -count 1
 
-# Known vulnerabilities in code that the binary calls. Not part of check, because it needs the Go vulnerability
+# Finds known vulnerabilities in code that the binary calls. Not part of check, because it needs the Go vulnerability
 # database. GOVULNDB names a copy, as https://… or file:///….
 GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GOVULNDB ?= https://vuln.go.dev
@@ -65,7 +65,7 @@ vet:
 staticcheck:
 	$(GO) tool staticcheck -tags e2e ./...
 
-# The rooms whose code outside tests starts goroutines.
+# The rooms in which code other than tests starts goroutines.
 GOROUTINES = $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!packaging/k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
 
 # -short makes random tests draw fewer seeds, because the race detector is slow in virtual time. Needs a C compiler.
@@ -92,14 +92,14 @@ java:
 suites: build
 	bash e2e/suites/run.sh ./tsimport
 
-# Dumps made by PostgreSQL, MariaDB and SQLite (installed if missing, as root on Debian), loaded and compared cell by
-# cell with what the databases report. The dumps are kept in e2e/dumps/made for the default tests.
+# Makes dumps with PostgreSQL, MariaDB and SQLite (installed if missing, as root on Debian), loads them and compares
+# each cell with the database's. The dumps are kept in e2e/dumps/made for the default tests.
 dumps:
 	bash e2e/dumps/make.sh
 	$(GO) test -tags e2e ./e2e -run '^TestDumps' -count 1 -v
 
 # Compares every cell of a collection of files, as loaded, with independent readers (Python's csv and json, pyarrow).
-# VALUES names a folder with a manifest.json; the default is the whole collection if it is beside the tree, else the
+# VALUES names a folder with a manifest.json. The default is the whole collection if it is next to the tree, or else the
 # part in the tree. WORD selects files by path. Needs python3 with venv and pip.
 VALUES ?= $(or $(TSIMPORT_SHARED_DATA),$(wildcard ../shared/data),reader/testdata)
 
@@ -108,25 +108,25 @@ values: build
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/values.py ./tsimport $(VALUES) $(WORD)
 
-# Exports ROWS rows to folders, killed KILLS times each, and reads them with DuckDB and pyarrow. Needs python3 with venv
-# and pip.
+# Exports ROWS rows to each of several folders, is killed KILLS times per folder, and reads them with DuckDB and
+# pyarrow. Needs python3 with venv and pip.
 lake: build
 	python3 -m venv e2e/values/venv
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/lake.py ./tsimport $(or $(ROWS),100000) $(or $(KILLS),5)
 
-# The release, in dist: binaries for six platforms with SBOMs, deb and rpm packages, the image and checksums.
+# Makes the release in dist: binaries for six platforms with SBOMs, deb and rpm packages, the image and checksums.
 # PLATFORMS="linux/amd64" selects some. Needs git and the module proxy, for the tools.
 dist:
 	GO=$(GO) bash packaging/dist.sh
 
-# Checks that two releases of the commit for Linux, built in different paths, are equal, and runs binary, deb, rpm and
+# Checks that two releases for Linux of the commit, built in different paths, are equal, and runs binary, deb, rpm and
 # image in an empty root file system. Needs root, jq, dpkg-deb and bsdtar (Debian's package libarchive-tools).
 dist-check:
 	GO=$(GO) bash packaging/reproducible.sh
 	GO=$(GO) bash packaging/emptyroot.sh
 
-# Builds the site of docs/ in dist/site/html, in English and Chinese, with flags and errors as the program prints them.
+# Builds the site of docs/ in dist/site/html, in English and Chinese. The program prints its pages of flags and errors.
 # Needs python3 with venv and pip.
 site: build
 	python3 -m venv dist/site/venv
@@ -139,7 +139,7 @@ site: build
 pictures: build
 	bash packaging/pictures.sh ./tsimport docs/pictures
 
-# Runs manifests of loads like Kubernetes, with processes as pods, of which some are killed.
+# Runs manifests of loads as Kubernetes would, with processes as pods. Some of them are killed.
 pods:
 	$(GO) test -tags e2e ./e2e -run '^TestPlannedLoadRunsAsIndexedJob' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
 
@@ -149,8 +149,8 @@ CROSS ?= windows/amd64 darwin/arm64
 cross:
 	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -tags e2e ./...; done
 
-# Tests the separate modules: the files for Kubernetes and cron, decoded by Kubernetes' API types, the Dockerfile,
-# parsed by BuildKit, and the image that dist makes from it.
+# Tests the separate modules, which decode the files for Kubernetes and cron with Kubernetes' API types, parse the
+# Dockerfile with BuildKit's parser, and make the image of dist from it.
 manifests:
 	cd packaging/k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 	cd packaging/oci && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
@@ -173,18 +173,18 @@ $(FLINK):
 cold:
 	@GO=$(GO) bash packaging/cold.sh
 
-# Finds flaky tests: runs all tests 3 times (COUNT) and those of rooms with goroutines 20 times (MORE) on a busy
+# Finds flaky tests: runs all tests COUNT times (3) and those of rooms with goroutines MORE times (20) on a busy
 # machine. Takes an hour or two.
 flaky:
 	@GO=$(GO) bash packaging/flaky.sh $(GOROUTINES)
 
-# Runs the sweeps below in turn, each for its share of NIGHT, such as 8h or 90m, and prints a table of what they found.
+# Runs the sweeps below in turn, each for a share of NIGHT, such as 8h or 90m, and prints a table of their findings.
 NIGHT ?= 8h
 
 nightly:
 	@NIGHT=$(NIGHT) bash packaging/nightly.sh
 
-# Longer runs, not part of check.
+# The targets below take longer. They are not part of check.
 
 fuzz:
 	$(GO) test ./reader/parquet -run TestDamagedFilesNeither -every-damage -count 1
@@ -195,7 +195,7 @@ fuzz:
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x || code=1; done; done; exit $$code
 
-# Random loads, 300 of each mode: each must leave the table that its records imply.
+# Runs random loads, 300 of each mode: each must leave the table that its records imply.
 metamorphic:
 	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
 	$(GO) test ./partitioner -run 'DespiteFailures$$' -cutter-seeds 5000 -timeout 60m
@@ -203,13 +203,13 @@ metamorphic:
 	$(GO) test ./pipeline/intake -run TestScheduleKeepsRecords -switch-seeds 200 -timeout 60m
 	$(GO) test ./reader -run TestFaultyRecord -dialect-files 3000 -timeout 60m
 
-# Pairs of inputs that differ in formats, units, encodings, columns, types and more, loaded together and in turn: each
+# Loads pairs of inputs that differ in formats, units, encodings, columns, types and more, together and in turn. Each
 # load must leave the table that its records imply, or be refused, or name the records that it rejects.
 composition:
 	$(GO) test ./cmd/tsimport/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
 
-# Concurrent histories of writes, reads and transactions: each must have an order in which a model gives the engine's
-# answers.
+# Runs concurrent histories of writes, reads and transactions: for each, some order must exist in which a model gives
+# the engine's answers.
 model:
 	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'TransactionHistories' -transaction-histories 500 -timeout 30m
 	$(GO) test ./engine/model -run 'TransactionHistories' -transaction-histories 10000 -timeout 60m
@@ -226,7 +226,7 @@ cutover:
 	cd e2e/debezium && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
 	TSIMPORT_SOURCES=1 TSIMPORT_CUTOVER=$(or $(ROWS),200000) $(GO) test -tags e2e ./e2e -run '^TestTableMoves' -v -count 1 -timeout 60m
 
-# Compares the cost of a row with that of reading it with the driver alone.
+# Compares the cost of a row loaded from a database with that of reading it by the driver alone.
 sources-cost:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres ./reader/mysql -run '^$$' -bench Beside -benchtime 5x
 
@@ -254,7 +254,7 @@ schema:
 typos:
 	$(GO) test ./cmd/tsimport/commands -run '^TestEveryTypo' -every-typo -count 1 -v
 
-# Makes the page of error codes from their catalogue.
+# Makes the pages of error codes and of endings from the code.
 errors:
 	$(GO) test ./internal/errorcodes -run '^TestErrorsPage' -count 1 -update
 	$(GO) test ./cmd/tsimport/commands -run '^TestPageOfEndingsIsCurrent' -count 1 -update-endings
@@ -263,12 +263,12 @@ errors:
 size:
 	@GO=$(GO) bash packaging/size.sh $(BASE)
 
-# Draws sixty places with prose, by SEED, for an editor to review.
+# Draws sixty pieces of prose by SEED, for an editor to review.
 sample:
 	@SEED=$(SEED) bash packaging/sample.sh
 
-# Adds missing kinds of files that a process leaves on disk to testdata, written by the current program. Existing ones
-# stand for the version that made them.
+# Adds files of each kind that a process leaves on disk to testdata if the kind is missing there. Existing files stand
+# for the version that made them.
 corpus:
 	$(GO) test ./e2e/compatibility -count 1 -update
 
@@ -281,7 +281,7 @@ real:
 	$(GO) test -tags e2e ./e2e -run TestSmallLoad -count 1 -v -timeout 30m
 	$(GO) test ./engine/contract -skip TestAssumptions -parallel 8 -count 1 -timeout 60m
 
-# Measures, in virtual time, what share of slow, long and lossy links loads use.
+# Measures, in virtual time, the share of slow, long and lossy links that loads use.
 links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 
@@ -291,24 +291,24 @@ nights:
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightlyJobSurvivesFaults$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 
-# One load by many processes: 5,000 random jobs on a simulated store, in which processes die between any two acts or go
-# on after their leases have ended. Takes half an hour.
+# Simulates 5,000 random jobs, each one load by many processes, which may die between any two steps or continue after
+# their leases have ended. Takes half an hour.
 scaleout:
 	$(GO) test ./jobs/scaleout -run 'TestAnyOrderOfTasks|AnyStepIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 
-# Compares a load by one process with the same by 1, 2, 4 and 8 processes with a job directory: seconds, CPU per row,
-# requests, throttled rows. ROWS, UNITS, LATENCY and CONCURRENCY change the load. Takes four minutes.
+# Compares a load by one process with the same load by 1, 2, 4 and 8 processes with a job directory: seconds, CPU per
+# row, requests and throttled rows. ROWS, UNITS, LATENCY and CONCURRENCY change the load. Takes four minutes.
 scaling:
 	@GO=$(GO) bash packaging/scaling.sh
 
-# Measures the benefit of more machines: loads into 64 to 512 partitions by 1 to 32 processes, each on its own machine,
-# in virtual time. Takes ten minutes.
+# Measures in virtual time how much more machines help: loads into 64 to 512 partitions by 1 to 32 processes, each on
+# its own machine. Takes ten minutes.
 machines:
 	$(GO) test ./jobs/scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
 
-# Measures, in virtual time, what outages of the service cost loads beyond their duration, and missing and duplicate
-# rows: five kinds of 5, 15 and 60 s, from the first write or 3 s later, 1 and 32 partitions, keys of rows or of the
-# service.
+# Measures, in virtual time, by how much longer than an outage of the service a load is delayed, and counts missing and
+# duplicate rows: five kinds of outages of 5, 15 and 60 s, at the first write or 3 s later, with 1 and 32 partitions,
+# with keys from the rows or from the service.
 outages:
 	$(GO) test ./pipeline -run '^TestOutagesInVirtualTime$$' -outage-table -count 1 -v -timeout 60m
 
@@ -318,9 +318,9 @@ memory:
 	$(GO) test -tags e2e ./cmd/tsbench -run PerRow -every-memory-file -count 1 -v -timeout 40m
 
 # Finds changes that the tests would not notice: draws N small changes in each room of a load by SEED, and lists those
-# for which no test fails. ROOM names rooms as for go list; MUTANT, a printed identifier, selects one mutant of a room.
+# for which no test fails. ROOM names rooms as for go list. MUTANT, a printed identifier, selects one mutant of a room.
 # Takes two minutes for each minute of the tests of the room and its importers. BUDGET=40s limits the time of tests per
-# mutant, quick ones first; survivors are then listed with the number of tests not run.
+# mutant; quick tests run first, and survivors are listed with the number of tests not run.
 SEED ?= 1
 N ?= 30
 
@@ -334,7 +334,7 @@ bench:
 small:
 	$(GO) test -tags e2e ./e2e -run '^$$' -bench SmallLoads -benchtime $(or $(TIMES),5)x -timeout 20m
 
-# Simulates the rate controller of a lane with 86 limiters and networks, in virtual time. WORD selects cells.
+# Simulates the rate controller of a lane with 86 limiters and networks, in virtual time. WORD selects some of them.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfLimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 
@@ -343,14 +343,14 @@ laws:
 constants:
 	$(GO) test ./ratelimit -run '^TestConstantsHaveTests$$' -v -constants '$(or $(WORD),.)' -timeout 4h
 
-# Compares the rate of loads into an engine with each limiter with the simulated one: 20 loads of 20 s or more. WORD
-# selects limiters.
+# Compares the rates of real loads into an engine, with each limiter, with the simulated rates: 20 loads of 20 s or
+# more. WORD selects limiters.
 wire:
 	$(GO) build -o tsbench ./cmd/tsbench
 	$(GO) test ./ratelimit -run '^TestWireReachesSimulatedRates$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
 
-# Measures an engine as its table grows: BIG student cards in ten parts, single-row reads after each, a final scan,
-# bytes on disk. With 20,000,000 it takes about 5 GB under TMPDIR. Linux only.
+# Measures an engine as its table grows: loads BIG student cards in ten parts, with single-row reads after each, scans
+# the table, and reports bytes on disk. With 20,000,000 it takes about 5 GB under TMPDIR. Linux only.
 BIG ?= 20000000
 
 big:

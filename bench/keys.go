@@ -10,9 +10,9 @@ type KeyKind string
 
 // The kinds of keys.
 const (
-	RandomKeys      KeyKind = "random"        // integers, uniform over their whole range
+	RandomKeys      KeyKind = "random"        // integers, uniformly distributed over their whole range
 	SequentialKeys  KeyKind = "sequential"    // consecutive integers
-	ZipfKeys        KeyKind = "zipf"          // Zipf-distributed integers, and a counter
+	ZipfKeys        KeyKind = "zipf"          // Zipf-distributed integers, each with a counter
 	StudentCardKeys KeyKind = "student-cards" // the keys of StudentCards, in arrival order
 )
 
@@ -63,7 +63,7 @@ func (k *Keys) Columns() []KeyColumn {
 	return []KeyColumn{{Name: "id"}}
 }
 
-// Next returns the next key: the integer columns in order, and the value of the string column.
+// Next returns the next key: the integer columns in order, and the string column, in the memory of its arguments.
 func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	n := k.n
 	k.n++
@@ -100,7 +100,7 @@ func newPermutation(n uint64, seed uint64) permutation {
 	return p
 }
 
-// at maps i.
+// at returns the image of i.
 func (p *permutation) at(i uint64) uint64 {
 	for {
 		l, r := i>>p.half, i&(1<<p.half-1)
@@ -113,7 +113,7 @@ func (p *permutation) at(i uint64) uint64 {
 	}
 }
 
-// from inverts at.
+// from is the inverse of at.
 func (p *permutation) from(i uint64) uint64 {
 	for {
 		l, r := i>>p.half, i&(1<<p.half-1)

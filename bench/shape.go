@@ -21,7 +21,7 @@ const (
 	NoValues
 )
 
-// ShapeColumn is a column of a shape: values of one kind and one length in characters.
+// ShapeColumn is a column of a shape. Its values have one kind and one length in characters.
 type ShapeColumn struct {
 	Name   string
 	Kind   Kind
@@ -34,7 +34,7 @@ type Shape struct {
 	Columns []ShapeColumn
 }
 
-// The range of ids, which any number of rows uses evenly.
+// The range of ids. The ids of a file are spread evenly over it.
 const (
 	FirstID = 100_000_000
 	LastID  = 999_999_999
@@ -95,7 +95,7 @@ func FindShape(name string) (Shape, error) {
 
 var errTooManyRows = errors.New("a shape has at most 900,000,000 rows, the number of ids")
 
-// WriteCSV writes rows with seemingly random ids. It stops when ctx ends.
+// WriteCSV writes rows with ids in random order. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {
 	rows = max(rows, 1) // an empty file would have no types
 	if rows > LastID-FirstID+1 {

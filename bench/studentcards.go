@@ -29,7 +29,7 @@ type StudentCards struct {
 	Rows  uint64
 	Order Order // "" means Arrival
 	Seed  uint64
-	Days  int       // with purchases; 0 means DefaultDays
+	Days  int       // number of days with purchases; 0 means DefaultDays
 	From  time.Time // time of the first purchase; zero means 2024-01-01T00:00:00Z
 }
 
@@ -50,7 +50,7 @@ const (
 // CSVHeader is the first line of the dataset.
 const CSVHeader = "CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n"
 
-var items = []string{ // as written in CSV
+var items = []string{ // quoted for CSV
 	"rice bowl", "noodles", "soup", "dumplings", "milk", "tea", "bread", "fruit", "notebook", "pen",
 	"printing", "laundry", "shuttle bus", "library fine", "phone card", `"""special"", large"`}
 
@@ -147,7 +147,7 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns a purchase's card, device and order number. From g.rows on, cards repeat, but order numbers do not.
+// where returns a purchase's card, device and order number. From g.rows on, cards repeat; order numbers do not.
 func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	inRows := arrival % g.rows
 	card = g.rounds[inRows/g.cards].from(inRows % g.cards)

@@ -94,7 +94,7 @@ func TestDatasetMatchesVendorPage(t *testing.T) {
 	for device, n := range perDevice {
 		conformance.MustEqual(t, n, purchasesByDevice, "device %s: purchases", device)
 	}
-	// With only CardID and OrderNumber as the key, some purchases are lost, as in real data.
+	// With only CardID and OrderNumber as the key, a few purchases would be lost, as in real data.
 	if repeats := len(rows) - len(byCardAndOrder); repeats < 5 || repeats > len(rows)/100 {
 		t.Errorf("%d of %d purchases repeat a card and an order number; want a few", repeats, len(rows))
 	}
@@ -151,7 +151,7 @@ var kinds = []KeyKind{RandomKeys, SequentialKeys, ZipfKeys, StudentCardKeys}
 
 func TestKeysAreUniqueAndDependOnSeed(t *testing.T) {
 	for _, kind := range kinds {
-		keys, _ := taken(t, kind, 5000, 1, 20000) // more than announced
+		keys, _ := taken(t, kind, 5000, 1, 20000) // more than NewKeys was told
 		again, _ := taken(t, kind, 5000, 1, 20000)
 		conformance.Same(t, keys, again, "%s: the same seed gives other keys", kind)
 		other, _ := taken(t, kind, 5000, 2, 20000)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures a first build: in a clone of the commit, with empty caches, the modules are downloaded, the command is built
-# stripped, and the first command in README.md loads its rows. CPU is printed by owner of the compiled packages, as the
-# go command counts it. CGO_ENABLED=1 includes code in C.
+# stripped, and the first command in README.md loads its rows. CPU time is printed by owner of the compiled packages, as
+# the go command counts it. CGO_ENABLED=1 includes code in C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -12,7 +12,7 @@ cd "$work/src"
 export CGO_ENABLED=${CGO_ENABLED:-0} GOCACHE=$work/cache GOMODCACHE=$work/modules GOPATH=$work/path GOFLAGS=-modcacherw
 read -ra load < <(sed -n 's|^go run ./cmd/tsimport \(load .*\)|\1|p' README.md)
 
-took() { # NAME COMMAND...: its seconds of CPU and by the clock, in the file NAME
+took() { # NAME COMMAND...: writes its seconds of CPU and elapsed time to the file NAME
 	local TIMEFORMAT='%U %S %R' name=$1
 	{ time "${@:2}" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }; } 2>"$work/$name"
 	awk -v name="$name" '{ printf "%-9s %6.1f s of CPU, %6.1f s by the clock\n", name, $1 + $2, $3 }' "$work/$name"

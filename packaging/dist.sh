@@ -3,7 +3,7 @@
 # one image for all Linux platforms as an OCI layout in a tar file, and checksums. The same commit gives the same bytes:
 # paths are trimmed, and the version and all times are the commit's. It builds a clone of the commit, without
 # uncommitted changes, because Go stamps no version in a linked worktree. PLATFORMS selects platforms, DIST names
-# another folder. BARE=1 makes only binaries, which needs no network.
+# another folder. BARE=1 makes only the binaries and needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -24,7 +24,7 @@ mkdir -p "$DIST" "$work/share"
 git clone -q . "$work/src"
 cd "$work/src"
 
-# Tools are built for this machine, without the flags and the target of the release.
+# Tools are built for this machine, without the release's flags and target.
 [ -n "${BARE:-}" ] || for tool in "$CYCLONEDX" "$NFPM"; do
 	env -u GOOS -u GOARCH GOFLAGS= GOBIN="$work/tools" "$GO" install "$tool"
 done
@@ -46,7 +46,7 @@ if [ -z "$full" ]; then
 	echo "dist: the binary knows no version: $("$work/tsimport" --version)" >&2
 	exit 1
 fi
-# A version that deb and rpm sort before the release that follows it: 1.2.3~20260102030405.abcdef123456.
+# deb and rpm sort such a version before the release that follows it: 1.2.3~20260102030405.abcdef123456.
 VERSION=$(sed 's/^v//; s/-/~/; s/-/./g' <<<"$full")
 export VERSION SHARE="$work/share"
 
@@ -57,7 +57,7 @@ for platform in $PLATFORMS; do
 	[ "$os" != windows ] || file=$file.exe
 	build "$os" "$arch" "$file"
 	[ -z "${BARE:-}" ] || continue
-	# Remove time and serial number, so that the same binary has the same list.
+	# Leave out time and serial number, so that the same binary has the same list.
 	"$work/tools/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$full" -output "$file.cdx.json" "$file"
 	if [ "$os" = linux ]; then
 		images+=("$arch=$file")

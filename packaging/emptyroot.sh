@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs each file of the release, without a daemon, in a root file system with only the file's content and an input: the
+# Runs each file of the release, without a daemon, in a root file system that holds only its content and an input: the
 # image by its own manifest, layers and configuration; a binary, deb or rpm as the Dockerfile's user, with an empty
 # /data. Each loads a file into the embedded store and verifies it. Files for other machines are skipped and reported.
 # Needs root, jq, dpkg-deb and bsdtar.

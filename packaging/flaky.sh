@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds flaky tests: runs all default tests COUNT times, and those of the given rooms, which start goroutines, MORE
-# times with -short, while one busy process per processor runs. Prints what failed and how often.
+# times with -short, next to one busy process per processor. Prints which tests failed and how often.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go} COUNT=${COUNT:-3} MORE=${MORE:-20}
@@ -13,10 +13,10 @@ for _ in $(seq "$(nproc)"); do
 	burners+=($!)
 done
 
-runs() { # N ARGUMENT...: tests, N times
+runs() { # N ARGUMENT...: runs tests N times
 	echo "== go test -count $*"
 	"$GO" test -timeout 6h -count "$@" 2>&1 | tee "$work/said" | grep -vE '^(ok|\?) ' || true
-	# The names of failed tests precede the line of their package. A package that crashed has none.
+	# The names of failed tests precede the line of their package. A package that crashed names none.
 	awk -v times="$1" '/^--- FAIL: / { failed[++n] = $3 }
 		/^FAIL\t/ { if (!n) failed[++n] = "ended without a verdict"; for (i = 1; i <= n; i++) print $2 ": " failed[i] " (of " times ")"; n = 0 }' "$work/said" >>"$work/failed"
 }

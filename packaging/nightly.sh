@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the sweeps in turn, each for at most its share of NIGHT (8h by default; 90m, 2h). A failure stops neither its
-# sweep nor the others. At the end a table says what each did and found; their output is in dist/nightly. Exit code 1 if
-# anything was found.
+# Runs the sweeps in turn, each for at most its share of NIGHT, such as 8h (the default) or 90m. A failure stops neither
+# its sweep nor the others. At the end it prints a table of what each did and found. Their output is in dist/nightly.
+# The exit code is 1 if anything was found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 NIGHT=${NIGHT:-8h} SEED=${SEED:-$(date +%Y%m%d)} MAKE=${MAKE:-make}
@@ -12,7 +12,7 @@ case $NIGHT in
 *m) night=$((${NIGHT%m} * 60)) ;;
 *) echo "NIGHT=$NIGHT is not a number of hours or minutes, as 8h or 90m" >&2; exit 2 ;;
 esac
-# Sweeps and their shares, in minutes of 8 hours.
+# The sweeps and their shares, in minutes of an eight-hour night.
 sweeps=(fuzz 60 metamorphic 75 composition 30 model 30 crash 90 hostile 30 outages 20 nights 30 scaleout 60 mutants 55)
 fuzzers=$(git grep -hE '^func Fuzz' -- '*_test.go' | wc -l)
 found=0

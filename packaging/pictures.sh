@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the screenshots in docs/pictures: the report of the load in docs/observing.md, and its map of partitions. Needs
+# Makes the screenshots in docs/pictures: the report on the load in docs/observing.md, and its map of partitions. Needs
 # a headless browser (Debian's package chromium; CHROMIUM names another) and two minutes.
 # pictures.sh BINARY FOLDER
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Draws sixty places with prose by SEED: 20 comments, 20 messages, 10 names of tests and 10 lines of pages.
+# Draws sixty pieces of prose by SEED: 20 comments, 20 messages, 10 names of tests and 10 lines of pages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SEED=${SEED:-1}
-drawn() { # N: lines of the input
+drawn() { # N: draws N lines of the input
 	sort | shuf -n "$1" --random-source=<(openssl enc -aes-128-ctr -pass "pass:$SEED" -nosalt </dev/zero 2>/dev/null)
 }
 code=(-- '*.go' ':!*/testdata/*')

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compares a load by one process without a job directory, by 1, 2, 4 and 8 processes with one, and by one process of a
-# job planned for eight: ROWS rows of 12 columns with unordered keys, into 64 partitions of UNITS units per second (0
-# means no limit), with a latency of LATENCY. Each process has CONCURRENCY requests in flight, so that processors are
-# not the limit.
+# job planned for eight. A load writes ROWS rows of 12 columns with unordered keys to 64 partitions of UNITS units per
+# second (0 means no limit), with a latency of LATENCY. Each process has CONCURRENCY requests in flight, few enough that
+# processors are not the limit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROWS=${ROWS:-400000} UNITS=${UNITS:-1200} LATENCY=${LATENCY:-100ms} CONCURRENCY=${CONCURRENCY:-4} GO=${GO:-go}
@@ -20,7 +20,7 @@ awk -v rows="$ROWS" 'BEGIN {
 	}
 }' >rows.csv
 
-field() { # FILE NAME: a number of a summary
+field() { # FILE NAME: prints a number of a summary
 	grep -oE "\"$2\": ?[0-9.]+" "$1" | head -1 | grep -oE '[0-9.]+$'
 }
 

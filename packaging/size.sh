@@ -1,11 +1,11 @@
 #!/bin/bash
 # Prints the size of the tree: lines of Go outside tests and of tests by room (a line above 120 columns counts as
-# several), words of English pages, characters of Chinese pages, flags by command. With a commit as argument, it adds
-# the differences to that commit.
+# several), words of English pages, characters of Chinese pages, flags by command. With a commit as its argument, it
+# adds the differences from that commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-counts() ( # of the tree in a folder, as name, tab, value
+counts() ( # of the tree in a folder, as lines of name, tab and value
 	cd "$1"
 	git ls-files '*.go' '*.md' | perl -CSD -ne '
 		chomp; next if m{(^|/)testdata/} || !-e; my ($file, @at) = ($_, split m{/}); pop @at;

@@ -39,7 +39,7 @@ func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 	return http.StatusOK, body
 }
 
-// written counts the rows of one table in a request and returns their answer.
+// written counts the rows of one table in a request and returns the table's part of the answer.
 func (s *Server) written(part, row []byte) (answer []byte) {
 	rows := int64(0)
 	eachField(part, func(number protowire.Number, _ uint64, value []byte) {
@@ -80,7 +80,7 @@ func eachField(message []byte, each func(number protowire.Number, varint uint64,
 	}
 }
 
-// describe describes a table, with one version per cell of any age.
+// describe returns the description of a table that keeps one version per cell and accepts any timestamp.
 func (s *Server) describe(name []byte) []byte {
 	meta := protowire.AppendBytes([]byte{10}, name)
 	key := append(protowire.AppendString([]byte{10}, Key), 16, 1) // an integer

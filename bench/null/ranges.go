@@ -22,7 +22,7 @@ type Stored struct {
 
 type storedRow struct {
 	key     int64
-	encoded []byte // without the header, which precedes all rows of an answer once
+	encoded []byte // without the header, which an answer has once, before its rows
 }
 
 // The service's limits for a page of rows.
@@ -37,7 +37,7 @@ var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 // pageHeader precedes the rows of an answer.
 var pageHeader = []byte{0x75, 0, 0, 0}
 
-// RowsOf generates the rows of a shape, the same as WriteCSV with this seed. The first column is the key.
+// RowsOf generates the rows of a shape that WriteCSV writes with the same seed. The first column is the key.
 func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
 	var names []plainbuffer.Name
@@ -67,7 +67,7 @@ func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	return s, nil
 }
 
-// ValueOf parses a field of a shape's row.
+// ValueOf parses the text of a value of this kind.
 func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	switch kind {
 	case bench.IntegerValues:
@@ -97,7 +97,7 @@ func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
 	return rows, next
 }
 
-// answer answers a GetRange request, forward and with whole rows.
+// answer answers a GetRange request. It always reads forward and returns whole rows.
 func (s *Stored) answer(request []byte) []byte {
 	first, end, limit := 0, len(s.rows), pageRows
 	eachField(request, func(number protowire.Number, varint uint64, value []byte) {
@@ -121,7 +121,7 @@ func (s *Stored) answer(request []byte) []byte {
 	return out
 }
 
-// place returns the index of the first row at or after the bound, or open if the bound has no integer.
+// place returns the index of the first row at or after the bound, or open if the bound is not an integer.
 func (s *Stored) place(bound []byte, open int) int {
 	key := table.Value{}
 	if _, err := plainbuffer.Walk(bound, func(v plainbuffer.View) { key = v.Value }, nil); err != nil ||

@@ -23,14 +23,14 @@ type Options struct {
 	TLS bool
 	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs require. Signatures of requests are not checked.
 	AccessKeyID, AccessKeySecret string
-	// Rows, if set, is the answer to every GetRange.
+	// Rows, if set, holds the rows that every GetRange reads.
 	Rows *Stored
 }
 
 // Key is the primary key of every table, an integer column.
 const Key = "id"
 
-// Server answers requests. Its counters can be read while it serves.
+// Server is a running server. Its counters can be read while it serves.
 type Server struct {
 	*httptest.Server
 	o Options
@@ -97,5 +97,5 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(body) // a disconnected client needs no answer
 }
 
-// maxRequest exceeds the service's limit of a request.
+// maxRequest is the maximum size of a request. It is above the service's.
 const maxRequest = 64 << 20

@@ -100,7 +100,7 @@ func TestAnswersAreSigned(t *testing.T) {
 	t.Parallel()
 	for secret, wrong := range map[string]bool{"b": false, "c": true} {
 		admin, traffic := signing(t, Options{}, secret)
-		for range 2 { // the second answer is a replay of the first
+		for range 2 { // the second answer repeats the first
 			_, err := admin.Client.BatchWriteRow(batch("t", 3, 1))
 			conformance.Equal(t, wrong, err != nil, "secret %s: %v", secret, err)
 		}
@@ -171,7 +171,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		return answer
 	}
 	bulk := post("/BulkImport", body)
-	// The rows of one table; then the same rows by BulkImport on the same connection.
+	// rowsOf returns the table in an answer and how many rows it has.
 	rowsOf := func(answer []byte) (name string, rows int) {
 		eachField(answer, func(number protowire.Number, _ uint64, value []byte) {
 			if number == 1 {

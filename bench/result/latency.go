@@ -21,7 +21,7 @@ type Latency struct {
 	Max   float64   `json:"max_ms"`
 }
 
-// P returns the latency at one of Quantiles in milliseconds, 0 if there is none.
+// P returns the latency at one of Quantiles in milliseconds, or 0 if none was recorded.
 func (l *Latency) P(quantile float64) float64 {
 	if i := slices.Index(Quantiles, quantile); i >= 0 && i < len(l.At) {
 		return l.At[i]
@@ -29,10 +29,10 @@ func (l *Latency) P(quantile float64) float64 {
 	return 0
 }
 
-// histogram holds durations in microseconds with a precision of three digits.
+// histogram holds durations in microseconds with a precision of three decimal digits.
 type histogram struct{ *hdrhistogram.Histogram }
 
-// longestTracked is the longest duration recorded; longer ones count as this.
+// longestTracked is the longest duration recorded. Longer ones are recorded as this.
 const longestTracked = time.Hour
 
 func newHistogram() histogram {
@@ -99,7 +99,7 @@ func (c Counts) Sum() (n int64) {
 	return n
 }
 
-// Quantile returns the smallest duration, in milliseconds, that at least the share q of all do not exceed, or 0.
+// Quantile returns the smallest duration, in milliseconds, that a share q of all do not exceed, or 0 if there are none.
 func (c Counts) Quantile(q float64) float64 {
 	left := int64(q*float64(c.Sum())+.999999) - 1
 	for _, us := range slices.Sorted(maps.Keys(c)) {

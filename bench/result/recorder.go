@@ -60,7 +60,7 @@ func (r *Recorder) Slot(lower, from string) int {
 	return slot
 }
 
-// Measured reports whether a request that ends at done counts.
+// Measured reports whether a request that ends at done counts towards the totals.
 func (r *Recorder) Measured(done time.Duration) bool { return done >= r.warmUp }
 
 func (r *Recorder) Add(s *Sample) {
@@ -110,10 +110,10 @@ func (r *Recorder) measure(s *Sample) {
 	p.service.Add(s.Done - s.Sent)
 }
 
-// Late counts the wait of a batch that was never sent. Without it the latency would look better than it was.
+// Late counts the wait of a batch that was due but not written by end. Without it, the latency would look too good.
 func (r *Recorder) Late(intended, end time.Duration) { r.late(intended, end, 1) }
 
-// maxLate is the largest number of waits that LateFrom counts one by one.
+// maxLate is the maximum number of waits that LateFrom counts individually.
 const maxLate = 100_000
 
 // LateFrom counts the waits of batches that were due from intended on, one per step, but not sent by the end.
@@ -138,7 +138,7 @@ func (r *Recorder) late(intended, end time.Duration, n int64) {
 	r.latency.addTimes(wait, n)
 }
 
-// Result returns the result of a run that ended at this time since its start.
+// Result returns the result of a run that ended at end, a time since its start.
 func (r *Recorder) Result(end time.Duration) *Result {
 	res := &Result{
 		WarmUp: min(r.warmUp, end).Seconds(), Seconds: max(0, end-r.warmUp).Seconds(), Totals: r.totals, Codes: r.codes,
@@ -162,5 +162,5 @@ func (r *Recorder) Result(end time.Duration) *Result {
 	return res
 }
 
-// Points returns the counts so far, one per second or longer; valid until the next call.
+// Points returns the counts so far, one per second or a longer interval. They are valid until the next call.
 func (r *Recorder) Points() []Point { return r.points.Points() }

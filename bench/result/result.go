@@ -17,10 +17,10 @@ type Result struct {
 	WarmUp    float64  `json:"warm_up_seconds"`
 	Totals    Totals   `json:"totals"`
 	PerSecond Rates    `json:"per_second"`
-	Latency   Latency  `json:"latency"` // per batch, from its due time until its last row was written
-	Service   Latency  `json:"service"` // per request, from sending to answer
+	Latency   Latency  `json:"latency"` // per batch, from its due time until its last row is written
+	Service   Latency  `json:"service"` // per request, from sending it to its answer
 
-	Codes      map[string]int64 `json:"codes,omitempty"` // rows that an attempt did not write, by the service's code
+	Codes      map[string]int64 `json:"codes,omitempty"` // rows that a request did not write, by the service's code
 	Unfinished int64            `json:"unfinished"`      // rows sent but not written at the end
 	Every      float64          `json:"every_seconds"`   // interval of Points
 	Points     []Point          `json:"points"`          // since the start, including the warm-up
@@ -43,7 +43,7 @@ type Settings struct {
 	Seed        uint64  `json:"seed"`
 }
 
-// Totals are sums over the measured time.
+// Totals counts what happened in the measured time.
 type Totals struct {
 	Rows        int64 `json:"rows"` // written
 	Units       int64 `json:"write_cu"`
@@ -79,7 +79,7 @@ type Point struct {
 
 // Partition holds the counts of one partition in the measured time.
 type Partition struct {
-	From      string  `json:"from"` // its first key value, "" for the first partition
+	From      string  `json:"from"` // its first key value; "" for the first partition
 	Rows      int64   `json:"rows"`
 	Units     int64   `json:"write_cu"`
 	Requests  int64   `json:"requests"`

@@ -122,7 +122,7 @@ func TestLateBatchesAreCountedInFull(t *testing.T) {
 		"%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))
 }
 
-func TestTextReportHasTheKeyFigures(t *testing.T) {
+func TestTextReportHasKeyFigures(t *testing.T) {
 	r := recorded(time.Second, nil)
 	r.Stopped = "stopped by interrupt"
 	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}

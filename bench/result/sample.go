@@ -30,17 +30,17 @@ type Sample struct {
 	Bytes     int64         `json:"bytes"` // of the rows written
 	Outcome   string        `json:"outcome"`
 	Code      string        `json:"code,omitempty"` // code of a row that was not written
-	Partition string        `json:"partition"`      // its first key value, "" for the first or only one
+	Partition string        `json:"partition"`      // its first key value; "" for the first partition
 	WarmUp    bool          `json:"warm_up,omitempty"`
 
 	Slot        int              `json:"-"` // partition, by Recorder.Slot
 	Last        bool             `json:"-"` // the batch is finished
 	Unavailable int              `json:"-"`
 	Failed      int              `json:"-"` // rejected
-	Codes       map[string]int64 `json:"-"` // codes of the rows that were not written; nil if all were
+	Codes       map[string]int64 `json:"-"` // number of rows that were not written, by code; nil if all were
 }
 
-// Header is the line before the samples of one run.
+// Header is the first line of a run's samples.
 type Header struct {
 	Format   string   `json:"format"` // samplesFormat
 	Started  string   `json:"started"`

@@ -43,12 +43,12 @@ func (r *Result) about() string {
 	return text + fmt.Sprintf("%d requests in flight, each after the last is answered", s.Concurrency)
 }
 
-// printer is a buffered writer with Printf; it keeps the first error.
+// printer is a buffered writer with a printf method. It keeps the first error.
 type printer struct{ *bufio.Writer }
 
 func (p printer) printf(format string, a ...any) { fmt.Fprintf(p, format, a...) }
 
-// lines writes a table, in which every cell ends with a tab.
+// lines writes a table. In each line, every cell ends with a tab.
 func (p printer) lines(lines []string) {
 	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range lines {
@@ -116,7 +116,7 @@ func (p printer) codes(codes map[string]int64) {
 	}
 }
 
-// shownPartitions limits the partitions in the text. The JSON has all.
+// shownPartitions is the number of partitions in the text. The JSON has all of them.
 const shownPartitions = 40
 
 func (p printer) partitions(all []Partition) {
@@ -161,7 +161,7 @@ func milliseconds(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 3, 64)
 }
 
-// number formats a number with thousands separators, small ones with one decimal.
+// number formats a number with thousands separators. A fraction below 100 gets one decimal.
 func number(v float64) string {
 	if v != float64(int64(v)) && v < 100 {
 		return strconv.FormatFloat(v, 'f', 1, 64)

@@ -11,12 +11,12 @@ import (
 // batch holds the rows of one request, all in one partition.
 type batch struct {
 	rows  *table.Block
-	first int64 // number of rows of the run before this batch
+	first int64 // number of the run's rows before this batch
 	lower string
 	shown string // first key value of the partition
 }
 
-// Upper bounds of the bytes of a request for each row, besides the row's own, and besides all rows.
+// Upper bounds of a request's bytes besides the rows' own: for each row, and in total.
 const (
 	rowOverhead     = 32
 	requestOverhead = 512
@@ -36,7 +36,7 @@ type cutter struct {
 	free       chan *table.Block
 }
 
-// newCutter returns a cutter of n rows, 0 for no limit, into batches of at most batchRows.
+// newCutter returns a cutter of n rows into batches of at most batchRows. An n of 0 means no limit.
 func newCutter(r *rows, n int64, batchRows int, partitions *atomic.Pointer[partitioner.Map], concurrency int) *cutter {
 	c := &cutter{rows: r, most: batchRows, left: n, partitions: partitions, free: make(chan *table.Block, 2*concurrency)}
 	if n == 0 {
@@ -47,7 +47,7 @@ func newCutter(r *rows, n int64, batchRows int, partitions *atomic.Pointer[parti
 	return c
 }
 
-// next returns the next batch, nil after the last row.
+// next returns the next batch, or nil after the last row.
 func (c *cutter) next() (*batch, error) {
 	if m := c.partitions.Load(); m != c.m {
 		c.recut(m)
@@ -135,7 +135,7 @@ func (c *cutter) done(b *batch) {
 	}
 }
 
-// lowerText returns the first key value of a partition as text, "" for the first partition.
+// lowerText returns the first key value of a partition as text, or "" for the first partition.
 func lowerText(m *partitioner.Map, i int) string {
 	v, ok := m.LowerValue(i)
 	switch {

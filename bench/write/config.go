@@ -27,12 +27,12 @@ type Config struct {
 	WarmUp      time.Duration // initial time that is not measured
 	BatchRows   int           // rows per request; 0 means the service's limit
 	Concurrency int           // maximum number of requests in flight
-	Rate        float64       // rows per second, regardless of answers; 0 means a closed loop
+	Rate        float64       // rows per second, however long answers take; 0 means a closed loop
 	Search      *Search       // search for the highest rate; nil means none
 
 	RetryFor time.Duration // maximum time without an accepted row; 0 means a minute
 
-	Samples *result.SampleWriter // nil for none
+	Samples *result.SampleWriter // nil means none
 	Say     words.Say
 }
 
@@ -45,7 +45,7 @@ type Shape struct {
 
 // Search sets the limits within which the highest rate must stay.
 type Search struct {
-	MaxP99       time.Duration // limit of the latency; 0 means none
+	MaxP99       time.Duration // limit of the 99th percentile of latency; 0 means none
 	MaxThrottled float64       // maximum share of rows throttled
 	Start        float64       // initial rows per second; 0 means 1,000
 	Step         time.Duration // duration of each step; 0 means 5 s
@@ -114,7 +114,7 @@ func (c *Config) checkSearch() error {
 	return nil
 }
 
-// settings returns the part of the configuration that results repeat.
+// settings returns the settings that a result shows.
 func (c *Config) settings(tableName string) result.Settings {
 	return result.Settings{
 		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize,

@@ -32,7 +32,7 @@ type surroundings struct {
 	concurrency int
 	retryFor    time.Duration
 	settings    result.Settings
-	samples     *result.SampleWriter         // nil for none
+	samples     *result.SampleWriter         // nil means none
 	unavailable func()                       // called, at any time, when a partition is unavailable
 	watch       func(p *phase) (stop func()) // observes a phase; may be nil
 }
@@ -53,7 +53,7 @@ type phase struct {
 	rec        *result.Recorder
 	sent       int64         // number of rows in sent batches
 	end        time.Duration // end of the last request
-	stopped    time.Duration // when the time ran out; 0 if the rows ran out first
+	stopped    time.Duration // time at which the duration ended; 0 if the rows ran out first
 	unfinished int64
 	accepted   time.Duration // time of the last accepted row
 }
@@ -113,7 +113,7 @@ func (p *phase) feed(over context.Context) error {
 	}
 }
 
-// due returns when, since the start, a batch is due at a fixed rate.
+// due returns the time since the start at which the batch that begins with row first is due.
 func (p *phase) due(first int64) time.Duration {
 	return time.Duration(float64(first) / p.rate * float64(time.Second))
 }
@@ -144,7 +144,7 @@ func (p *phase) work(over context.Context) error {
 	return nil
 }
 
-// sleep waits, and reports whether ctx is still active.
+// sleep waits for d or until ctx ends, and reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
 		_ = ratelimit.Wait(ctx, d)
@@ -166,7 +166,7 @@ func (s *sending) begin(b *batch) {
 	}
 }
 
-// send sends a batch, and its remaining rows again, until all are written or the time runs out.
+// send sends a batch. It resends the rows that were not written until all are written or the time runs out.
 func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, intended time.Duration) error {
 	backoff := ratelimit.Backoff{Base: 20 * time.Millisecond, Max: time.Second}
 	s.begin(b)
@@ -272,7 +272,7 @@ func (p *phase) leave(rows int, intended time.Duration) {
 	p.rec.Late(intended, max(p.end, time.Since(p.began)))
 }
 
-// countLate counts the waits of batches that were due but not sent when the time ran out, as part of the latency.
+// countLate adds to the latency the waits of batches that were due but not sent when the time ran out.
 func (p *phase) countLate() {
 	if p.rate > 0 {
 		p.rec.LateFrom(p.due(p.sent), time.Duration(float64(p.batchRows)/p.rate*float64(time.Second)), p.stopped)

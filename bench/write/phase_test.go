@@ -93,9 +93,9 @@ func TestLatencyCountsFromDueTime(t *testing.T) {
 func TestUnsentBatchesCountAsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
-			time.Sleep(1001 * time.Millisecond) // so that no answer arrives just when the time runs out
+			time.Sleep(1001 * time.Millisecond) // so that no answer arrives exactly when the time runs out
 			return accept(rows, outcomes)
-		}), duration: 10 * time.Second, rate: 2000} // ten batches are due each second, one is done
+		}), duration: 10 * time.Second, rate: 2000} // ten batches are due each second, one is answered
 		res := conformance.Try(p.run(t.Context())).Must(t)
 		conformance.True(t, res.Totals.Rows == 2000 && res.Latency.Count == 100 && res.Latency.P(.5) >= 4000,
 			"%d rows, %d latencies, p50 %v ms; want 2000, 100, 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
@@ -251,7 +251,7 @@ func TestSearchFollowsGrowingTable(t *testing.T) {
 	tries := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		capacity := 500.0
-		if tries++; tries > 3 { // the table has split by then
+		if tries++; tries > 3 { // by then the table has split
 			capacity = 4000
 		}
 		rows := min(rate, capacity)

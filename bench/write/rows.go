@@ -15,7 +15,7 @@ import (
 type rows struct {
 	schema  table.Schema
 	keys    *bench.Keys
-	text    int // index of the key column that is text, -1 for none
+	text    int // index of the string key column; -1 means none
 	lengths []int
 	letters []byte
 	random  *rand.PCG

@@ -19,13 +19,13 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// Timeouts outside the measured time.
+// Intervals and timeouts of a run.
 const (
 	surveyEvery  = 2 * time.Second // interval of reading the partition map; shorter at first
 	surveyFirst  = 125 * time.Millisecond
 	readyFor     = 2 * time.Minute // maximum time until a new table accepts rows
 	dropFor      = 15 * time.Second
-	dropIfTold   = time.Second // time to drop the table of a stopped run
+	dropIfTold   = time.Second // time for dropping the table of a stopped run
 	sayEvery     = 5 * time.Second
 	mostWarmStep = time.Second // of a search step
 )
@@ -65,7 +65,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	r.gentle = gentle
 	admin := &client.Admin{Client: making, Context: gentle}
 	if err := admin.Create(r.name, made.schema.Key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		// The answer was lost: the table may exist.
+		// If the answer was lost, the table may exist.
 		return nil, r.dropUnsure(err)
 	}
 	c.Say.Line("table %s created", r.name)
@@ -127,7 +127,7 @@ func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 	return res, err
 }
 
-// ready writes a row until the table accepts it, because a new table may be unavailable at first.
+// ready tries to write a row until the table accepts it, because a new table may be unavailable at first.
 func (r *run) ready(ctx context.Context, made *rows) error {
 	block := new(table.Block)
 	if err := made.next(block); err != nil {
@@ -172,7 +172,7 @@ func (r *run) survey(ctx context.Context) {
 			wait = min(2*wait, surveyEvery)
 			tick.Reset(wait)
 		case <-r.asked:
-			if !sleep(ctx, surveyEvery/10) { // merges a burst of errors
+			if !sleep(ctx, surveyEvery/10) { // a burst of errors causes one request
 				return
 			}
 		case <-ctx.Done():

@@ -102,7 +102,7 @@ func TestBatchesUseTablePartitions(t *testing.T) {
 	c := configOf(tabletest.Open(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4,
 		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62),
 			sim.IntegerKey(1<<62 + 1)}}}}).Target)
-	c.Rows, c.Rate = 6000, 6000 // takes a second, in which the map is read
+	c.Rows, c.Rate = 6000, 6000 // takes a second, during which the partition map is read
 	res := conformance.Try(Run(t.Context(), t.Context(), c)).Must(t)
 	sum := int64(0)
 	for _, p := range res.Partitions {

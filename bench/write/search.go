@@ -12,7 +12,7 @@ import (
 // searcher finds the highest rate within the limits.
 type searcher struct {
 	limits Search
-	// try writes at a rate for one step, hold for the full duration. An error ends the search.
+	// try writes at a rate for one step, and hold for the full duration. An error ends the search.
 	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
 	say       words.Say
 	// least is the lowest rate to try. At lower rates a step would end before its first batch is due. 0 means 1.
@@ -24,7 +24,7 @@ type searcher struct {
 // Parameters of the search.
 const (
 	precision   = 0.03 // the search ends at this precision
-	margin      = 0.98 // sustainable share of a table's throughput while it throttles
+	margin      = 0.98 // sustainable share of the throughput at which a table throttles
 	mostSteps   = 40
 	mostHolds   = 6
 	leastServed = 0.97 // minimum share of due rows that must be written, at any latency
@@ -95,7 +95,7 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 	return s.settle(ctx, low)
 }
 
-// settle holds a rate, then lower ones until one is within the limits, in growing steps: holding takes long.
+// settle holds a rate, then lower ones until one is within the limits. Their steps grow, because holding takes long.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
 	held, why := rate, ""
 	for i := range mostHolds {
@@ -115,7 +115,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		lower := rate * (1 - precision*float64(int(1)<<min(i, 4)))
 		hint := hintOf(res)
 		if hint == 0 && step.Achieved < leastServed*rate {
-			hint = margin * step.Achieved // it fell behind, with or without throttling
+			hint = margin * step.Achieved // writing fell behind, with or without throttling
 		}
 		if hint > 0 {
 			lower = min(lower, max(hint, rate/2))
@@ -126,7 +126,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		"allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
 }
 
-// hintOf estimates the table's capacity from its throughput while it throttles; 0 if it does not throttle.
+// hintOf estimates the table's capacity from its throughput while it throttles. It is 0 if the table does not throttle.
 func hintOf(r *result.Result) float64 {
 	if r.Totals.Throttled == 0 {
 		return 0

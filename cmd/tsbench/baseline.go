@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Typical settings: requests of the largest size, and enough workers for a fast load.
+// The baseline uses typical settings: requests of the maximum size, and enough workers for a fast load.
 const (
 	batchRows       = 200
 	baselineWorkers = 32
@@ -79,7 +79,7 @@ func loadBaseline(c *cli.Context) error {
 	var err error
 	select {
 	case err = <-done:
-	case <-ctx.Done(): // a request in flight ends with the process
+	case <-ctx.Done(): // requests in flight end with the process
 		err = context.Cause(ctx)
 	}
 	stopped := errors.Is(err, context.DeadlineExceeded)

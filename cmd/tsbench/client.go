@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// task is a command of tsimport against the null server, with the placeholders TABLE, FILE and RUN.
+// task is a command of tsimport that uses the null server. It may contain the placeholders TABLE, FILE and RUN.
 type task struct {
 	words         string
 	reads, writes bool // whether it reads and writes rows of a table
@@ -74,16 +74,16 @@ func clientCommand() *cli.Command {
 type load struct {
 	CPUPerRow        float64 `json:"cpu_us_per_row"`
 	RowsPerSecond    float64 `json:"rows_per_second"`
-	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 for an external command that does not report it
+	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 if an external command does not report it
 	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
 	PeakRSSBytes     int64   `json:"peak_rss_bytes"`
-	Wanted           float64 `json:"cores_wanted"` // CPU time plus waits for a processor, per second; 0 if unknown
+	Wanted           float64 `json:"cores_wanted"` // CPU time and waits for a processor, per second; 0 if unknown
 	Requests         int64   `json:"requests"`
 	Connections      int64   `json:"connections"`
 	RowsAgain        int64   `json:"rows_again,omitempty"` // rows that an external command sent more than once
 }
 
-// costs is a measurement. For each load it has the round with the median CPU.
+// costs is a measurement. Of each load, it holds the round with the median CPU time.
 type costs struct {
 	What  string          `json:"what"`
 	Shape string          `json:"shape"`
@@ -229,7 +229,7 @@ func (m *measuring) load(name, tableName string) (l load, err error) {
 		want = int64(rows)
 	}
 	again := after.Rows - before.Rows - want
-	if again < 0 || again > 0 && name != external { // external commands may repeat requests with late answers
+	if again < 0 || again > 0 && name != external { // external commands may repeat requests that are answered late
 		return l, fmt.Errorf("%d rows arrived, want %d", after.Rows-before.Rows, want)
 	}
 	var own struct {
@@ -269,7 +269,7 @@ func (r *costs) writeText(w io.Writer) error {
 	return t.Flush()
 }
 
-// refused turns a usage error of the process into one of this command, which passed flags on to it.
+// refused makes a usage error of this command from one of the process, to which it passed flags.
 func refused(stderr string) error {
 	return plan.Usagef("%s", strings.TrimPrefix(strings.TrimPrefix(client.OneLine(stderr), "tsimport: "), "tsbench: "))
 }

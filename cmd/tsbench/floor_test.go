@@ -17,8 +17,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// BenchmarkFloor measures the least work of any client for a row: encoding/csv, PlainBuffer and the MD5 of requests,
-// and decoding a row of an answer. With -cpu 2, two processors do it concurrently, like a load.
+// BenchmarkFloor measures the least work that any client does for a row: encoding/csv, PlainBuffer and the MD5 of
+// requests, and decoding a row of an answer. With -cpu 2, two processors work concurrently, as in a load.
 func BenchmarkFloor(b *testing.B) {
 	const rows = 20_000 // more than fit in the caches
 	for _, shape := range bench.Shapes() {

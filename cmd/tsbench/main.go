@@ -26,7 +26,7 @@ const (
 	external = "external"
 )
 
-// usedEnv is the variable that names the file to which tsimport writes its usage, because stdout is the command's.
+// usedEnv names the environment variable with the file to which tsimport writes its usage. Its stdout is not free.
 const usedEnv = "TSIMPORT_BENCH_USED"
 
 func main() {
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	for _, c := range app.Commands {
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &plan.UsageError{Message: err.Error()} }
-		c.HideHelpCommand = true // otherwise a file named help would run it
+		c.HideHelpCommand = true // otherwise an argument help would run that command
 	}
 	err := app.RunContext(ctx, args)
 	switch {
@@ -117,7 +117,7 @@ func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	return nil
 }
 
-// usage is a process's allocations and its own peak memory. The system's peak includes the parent's.
+// usage holds a process's allocations and its own peak memory. The peak that the system reports includes the parent's.
 type usage struct {
 	Allocations    uint64 `json:"allocations"`
 	AllocatedBytes uint64 `json:"allocated_bytes"`

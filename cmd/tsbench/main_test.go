@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ends runs a command in an empty folder, which must stay empty, and checks its exit code and a failure's last line.
+// ends runs a command and checks its exit code and, if it fails, its last line. TMPDIR must be empty afterwards.
 func ends(t *testing.T, code int, says string, args ...string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -65,7 +65,7 @@ func TestInterruptedMeasurementStopsProcesses(t *testing.T) {
 	said := bufio.NewScanner(stderr)
 	for said.Scan() && said.Text() != "tsbench: tsimport: loading" {
 	}
-	for { // until the loader has its run folder, so the engine is running
+	for { // until the loader has a run folder, which means that the engine is running
 		if found, err := filepath.Glob(filepath.Join(temp, "tsbench-*", "run-tsimport", "*")); err != nil || len(found) > 0 {
 			break
 		}

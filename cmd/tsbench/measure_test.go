@@ -111,7 +111,7 @@ func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 		"--only", "external", "--baseline-cmd", again).Loads["external"].RowsAgain, 1000, "rows that are sent again")
 	l := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "50000", "--shape", "3", "--only", "tsimport",
 		"--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
-	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few more
+	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few connections more
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)
 	}
 }
@@ -123,7 +123,7 @@ const (
 	requestAllocs     = 105  // mostly headers of request and answer
 	requestAllocBytes = 8000 // the part of a body that does not depend on rows
 	mostAllocs        = 0.5  // per row; usually 0 to 0.2
-	// per row of 12 columns; usually 900 to 1,000: the input (150), its block (560), and part of that again for growth
+	// per row of 12 columns; usually 900 to 1,000: the input (150), its block (560), and growth of the block
 	mostAllocBytes = 1250
 )
 
@@ -141,7 +141,7 @@ func TestLoadAllocatesAlmostNothingPerRow(t *testing.T) {
 		}
 		const few, many = 20_000, 100_000
 		var allocs, bytes float64
-		for range 3 { // other occasional allocations only add to the figures, so the least counts
+		for range 3 { // other allocations can only add to the figures, so the minimum counts
 			allocs1, bytes1 := load(few)
 			allocs2, bytes2 := load(many)
 			allocs, bytes = (allocs2-allocs1)/(many-few), (bytes2-bytes1)/(many-few)
@@ -155,7 +155,7 @@ func TestLoadAllocatesAlmostNothingPerRow(t *testing.T) {
 	}
 }
 
-// TestReadingAllocatesNothingPerRow counts allocations per row. Many rows share those of a page, split or request.
+// TestReadingAllocatesNothingPerRow limits allocations per row. Many rows share those of a page, split or request.
 func TestReadingAllocatesNothingPerRow(t *testing.T) {
 	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
 		if what != "verify" && what != "check" && what != "export" && !*every { // see make memory for the others

@@ -22,7 +22,7 @@ func self() string {
 	return name
 }
 
-// command returns a process that ends with ctx. Its environment has these variables and no other Tablestore settings.
+// command returns a command that ends with ctx. It gets the variables of env instead of inherited Tablestore settings.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
@@ -46,7 +46,7 @@ type server struct {
 	stderr  bytes.Buffer
 }
 
-// serve starts a server with these arguments, and waits for the line NAME=VALUE … that says that it is ready.
+// serve starts a server with these arguments, and waits for the line NAME=VALUE … that it prints when it is ready.
 func serve(ctx context.Context, env []string, args ...string) (s *server, err error) {
 	s = &server{says: map[string]string{}, cmd: command(ctx, env, self(), args...)}
 	s.cmd.Stderr = &s.stderr
@@ -66,7 +66,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		name, value, _ := strings.Cut(f, "=")
 		s.says[name] = value
 	}
-	if err != nil { // it exits and says why
+	if err != nil { // the process exits and reports why
 		_ = s.cmd.Wait()
 	}
 	if err != nil || s.says["url"] == "" {
@@ -83,7 +83,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 	return s, nil
 }
 
-// close kills the server and discards its data. It may be called twice.
+// close kills the server. It may be called twice.
 func (s *server) close() {
 	_ = s.cmd.Process.Kill() // it may have ended with ctx
 	_ = s.cmd.Wait()

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// peakRSS returns 0, as it is unknown here.
+// peakRSS returns 0, because the peak is unknown on this system.
 func peakRSS(*os.ProcessState) int64 { return 0 }

@@ -34,7 +34,7 @@ var (
 	cardColumns = append(slices.Clone(cardKey), "Amount:double", "OrderTime:string", "Item:string")
 )
 
-// simulation lists flags that are passed to tsimport serve, which checks them.
+// simulation lists the flags that are passed on to tsimport serve, which checks them.
 var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency",
 	"slow", "splits"}
 
@@ -62,7 +62,7 @@ func spreadCommand() *cli.Command {
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the table, with equal numbers of rows", Value: 32},
 			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: start with one partition, and halve all of " +
 				"them every EVERY until there are MAX (default: 32)"},
-			// These are passed to tsimport serve.
+			// These flags are passed on to tsimport serve.
 			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` per second of each partition", Value: "1000"},
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of the limiter of capacity"},
 			&cli.Float64Flag{Name: "limit-instance",
@@ -83,14 +83,14 @@ type scenario struct {
 	Name           string  `json:"name"`
 	Error          string  `json:"error,omitempty"` // why the load ended early, or how the table differs
 	Seconds        float64 `json:"seconds"`         // from the start of the loader to its end
-	Stopped        bool    `json:"stopped"`         // by --baseline-seconds, before all rows were written
+	Stopped        bool    `json:"stopped"`         // ended by --baseline-seconds, before all rows were written
 	Makespan       float64 `json:"makespan_seconds"`
-	Ideal          float64 `json:"ideal_seconds,omitempty"` // minimum for the slowest partition and the limits
+	Ideal          float64 `json:"ideal_seconds,omitempty"` // the least that the slowest partition and the limits allow
 	CapacityShare  float64 `json:"capacity_share"`
 	ThrottledShare float64 `json:"throttled_share"` // share of the rows sent
 	BatchFill      float64 `json:"batch_fill"`      // rows per request, divided by 200
 	Rows           int64   `json:"rows"`
-	Lost           int64   `json:"lost"` // rows missing in the table, or given up by the SDK
+	Lost           int64   `json:"lost"` // rows missing from the table, or on which the SDK gave up
 	Requests       int64   `json:"requests"`
 	PeakRSSBytes   int64   `json:"peak_rss_bytes"`
 
@@ -169,7 +169,7 @@ func measureSpread(c *cli.Context, dir string) error {
 	return err
 }
 
-// sample writes values of the first key column by which the table is divided.
+// sample writes the values of the first key column, by which the table is divided, to a file.
 func (s *spreading) sample() error {
 	first, _, _ := strings.Cut(s.keys[0], ":")
 	in, err := os.Open(s.file)
@@ -221,7 +221,7 @@ func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error
 	if _, err := finish(command(ctx, e.env, self(), create...)); err != nil {
 		return nil, err
 	}
-	found, start := &scenario{Name: name}, time.Now() // token buckets fill from the table's creation on
+	found, start := &scenario{Name: name}, time.Now() // token buckets start to fill when the table is created
 	if err := s.load(ctx, e, found); err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy, as it is on this machine
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy for this machine
 	if err != nil {
 		return nil, fmt.Errorf("request the counts of the engine: %w", err)
 	}
@@ -355,8 +355,8 @@ func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
 	found.Partitions = stats.Partitions
 }
 
-// shareOf returns the used share of the capacity that the table offered until end, in milliseconds. The capacity of
-// partitions counts while they serve, with or without rows, and is capped by that of the table, if there is one.
+// shareOf returns the used share of the capacity that the table offered until end, in milliseconds. A partition's
+// capacity counts while it serves, with or without rows. A limit of the table caps the sum.
 func shareOf(stats *tableStats, ceiling, end float64) float64 {
 	capacity := 0.0
 	for _, p := range stats.Partitions {

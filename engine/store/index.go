@@ -256,7 +256,7 @@ func named(key []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// newest returns the newest version of a column in sorted cells, or nil. At equal times, the one written last is newest.
+// newest returns the newest version of a column in sorted cells, or nil. Of equally old ones, it is the last written.
 func newest(cells []wire.Cell, name string) *wire.Cell {
 	for i := range cells {
 		if string(cells[i].Name) != name {

@@ -203,7 +203,7 @@ func TestIndexesMatchTableAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// indexAndCrash writes from three clients while indexes are created and dropped. It returns the disk after a power loss.
+// indexAndCrash writes from three clients while indexes are created and dropped. It returns the disk after a power cut.
 func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand) *vfs.MemFS {
 	var mu sync.Mutex
 	var after *vfs.MemFS

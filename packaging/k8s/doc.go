@@ -1,3 +1,3 @@
 // Package k8s tests the repository's files for Kubernetes and image builders with the original types and parsers. It is
-// a separate module, so that tsimport does not depend on these. make manifests runs it.
+// a separate module, so that tsimport does not depend on those. make manifests runs the tests.
 package k8s

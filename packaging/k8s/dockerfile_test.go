@@ -27,7 +27,7 @@ func dockerfile(t *testing.T) []byte {
 	return must(os.ReadFile("../../Dockerfile"))
 }
 
-func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
+func TestImageRunsBinaryUnprivileged(t *testing.T) {
 	all, warnings, err := stages(dockerfile(t))
 	if err != nil || len(warnings) > 0 || len(all) != 2 {
 		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)
@@ -61,7 +61,7 @@ func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
 	}
 }
 
-func TestDockerfileMistakesAreFound(t *testing.T) {
+func TestDockerfileMistakesAreDetected(t *testing.T) {
 	for from, to := range map[string]string{"VOLUME /data": "VOLUMES /data", "FROM scratch": "FROM",
 		"COPY --from=build /out/tsimport": "COPY --form=build /out/tsimport"} {
 		wrong := bytes.Replace(dockerfile(t), []byte(from), []byte(to), 1)

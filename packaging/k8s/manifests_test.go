@@ -41,7 +41,7 @@ func check(t *testing.T, holds bool, format string, args ...any) {
 	}
 }
 
-// decode reads a manifest with the API server's strict validation: unknown and repeated fields are errors.
+// decode decodes a manifest like the API server's strict validation: unknown and repeated fields are errors.
 func decode(text []byte) (runtime.Object, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
@@ -75,7 +75,7 @@ func TestCronJobIsValid(t *testing.T) {
 	check(t, slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent,
 		batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy),
 		"concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
-	// A job has the CronJob's name plus 11 characters.
+	// The name of a job is the CronJob's plus 11 characters.
 	why := validation.IsDNS1123Subdomain(c.Name)
 	check(t, len(why) == 0 && len(c.Name) <= validation.DNS1123LabelMaxLength-11, "the name %q: %v", c.Name, why)
 	checkPod(t, &c.Spec.JobTemplate.Spec.Template.Spec)
@@ -159,8 +159,8 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	}
 }
 
-// Otherwise manifests with misspelled or misplaced fields would pass silently.
-func TestCronJobMistakesAreFound(t *testing.T) {
+// If decode ignored misspelled or misplaced fields, the other tests would pass for invalid manifests.
+func TestCronJobMistakesAreDetected(t *testing.T) {
 	text := nightly(t, "cronjob.yaml")
 	for from, to := range map[string]string{
 		"concurrencyPolicy:":      "concurencyPolicy:",
@@ -194,8 +194,8 @@ func action(policy *batchv1.PodFailurePolicy, container string, code int32) batc
 	return batchv1.PodFailurePolicyActionCount
 }
 
-// The tests in e2e run such nights, in which a process must end with these exit codes.
-func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
+// The tests in e2e run the same nights, and check that processes end with these exit codes.
+func TestJobIsRetriedOnlyIfThatCanHelp(t *testing.T) {
 	text := must(os.ReadFile("../../e2e/testdata/nights.yaml"))
 	var nights []struct {
 		Night string
@@ -261,13 +261,13 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 		s.BackoffLimit == nil && s.Suspend == nil, "%s: %d completions, %d at a time", j.Name, *s.Completions, *s.Parallelism)
 	check(t, s.PodReplacementPolicy != nil && *s.PodReplacementPolicy == batchv1.Failed,
 		"%s: a pod may be replaced while it still writes", j.Name)
-	// A pod's name has the Job's name, the index and six more characters.
+	// A pod's name is the Job's plus the index and six more characters.
 	why := validation.IsDNS1123Label(j.Name + "-99999-abcde")
 	check(t, len(why) == 0, "the name %q: %v", j.Name, why)
 	return j
 }
 
-// manifests returns the output of tsimport manifests, as kept by the tests of jobs/scaleout/kubernetes.
+// manifests returns output of tsimport manifests that the tests of jobs/scaleout/kubernetes compare.
 func manifests(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "jobs", "scaleout", "kubernetes", "testdata", "*.yaml"))
@@ -295,7 +295,7 @@ func TestManyMachinesJobIsValid(t *testing.T) {
 	}
 }
 
-// checkPatched checks that a manifest has the changes of the example's patch, and otherwise what it had before.
+// checkPatched checks that the example's patch was applied to a manifest and changed nothing else.
 func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 	t.Helper()
 	j := indexedJob(t, text)
@@ -311,7 +311,7 @@ func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 		len(container.Env) == len(old.Env) && j.Name == was.Name, "the patch has changed more than it says:\n%s", text)
 }
 
-// kubectl patch --local uses this package. It would also rename the Job.
+// kubectl patch --local uses the same package. The name is removed because the patch would also rename the Job.
 func TestExampleIsKubectlPatch(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^  name: .*\n`)
 	patch := must(yaml.ToJSON(name.ReplaceAll(read(t, "examples", "kubernetes", "patch.yaml"), nil)))
@@ -342,7 +342,7 @@ func TestExampleIsKustomizePatch(t *testing.T) {
 	}
 }
 
-func TestUnrestrictedPodsAreFound(t *testing.T) {
+func TestUnrestrictedPodsAreDetected(t *testing.T) {
 	for what, change := range map[string]func(*corev1.PodSpec){
 		"seccompProfile": func(p *corev1.PodSpec) { p.SecurityContext.SeccompProfile = nil },
 		"capabilities":   func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.Capabilities = nil },

@@ -1,3 +1,3 @@
-// Command oci writes the Dockerfile's image as an OCI image layout without a daemon or registry: it applies the last
-// stage's instructions to prebuilt binaries, for each architecture, reproducibly. packaging/dist.sh runs it.
+// Command oci writes the Dockerfile's image as an OCI image layout, reproducibly and without a daemon or registry. It
+// applies the last stage's instructions to a prebuilt binary for each architecture. packaging/dist.sh runs it.
 package main

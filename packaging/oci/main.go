@@ -58,13 +58,13 @@ func run(args []string) error {
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: plain{image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
-	// A nested index, as buildx writes it: skopeo and crane take several entries in a layout for several images.
+	// The index is nested, as buildx writes it, because skopeo and crane take several entries in a layout for images.
 	_, err = layout.Write(args[1], mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: images,
 		Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": args[2]}}}))
 	return err
 }
 
-// plain is an image that the index lists without an artifact type, as buildx does. skopeo would drop the type.
+// plain is an image that the index lists without an artifact type, as buildx does, because skopeo drops the type.
 type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }
@@ -75,7 +75,7 @@ type stage struct {
 	copies []copying
 }
 
-// copying is a COPY instruction: the paths in the first stage, the path in the image, and the owner.
+// copying is a COPY instruction from paths in the first stage to a path in the image, with the owner there.
 type copying struct {
 	text     string
 	from     []string
@@ -83,7 +83,7 @@ type copying struct {
 	uid, gid int
 }
 
-// finalStage parses the instructions after "FROM scratch". Unknown ones are errors, as the image must be complete.
+// finalStage parses the instructions after "FROM scratch". An unknown one is an error: the image must be complete.
 func finalStage(text string) (s stage, err error) {
 	_, text, found := strings.Cut(text, "\nFROM scratch\n")
 	if !found {
@@ -222,7 +222,7 @@ func (m maker) files(c copying, binary string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	err := w.Close() // before the bytes are used, as it completes the archive
+	err := w.Close() // before the bytes are used, because Close completes the archive
 	return archive.Bytes(), err
 }
 
@@ -245,8 +245,8 @@ func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 	return 0, nil, fmt.Errorf("the content of %s is unknown", from)
 }
 
-// certificates returns Mozilla's, in the version in go.mod, because this machine's may differ from others and include
-// private ones. Like Debian's file, it includes roots that are trusted only before a date.
+// certificates returns Mozilla's certificates in the version in go.mod. Those of this machine may differ from others'
+// and be private. Like Debian's file, it includes roots that are trusted only before a date.
 func certificates() (all []byte) {
 	for root := range bundle.Roots() {
 		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)

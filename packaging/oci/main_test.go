@@ -34,7 +34,7 @@ func check(t *testing.T, holds bool, format string, args ...any) {
 	}
 }
 
-// written returns a layout made from the repository's Dockerfile, with other files as binaries.
+// written returns the path of a layout made from the repository's Dockerfile, with other files in place of binaries.
 func written(t *testing.T) string {
 	t.Helper()
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -53,7 +53,7 @@ func written(t *testing.T) string {
 	return args[1]
 }
 
-func TestImageMatchesTheDockerfile(t *testing.T) {
+func TestImageMatchesDockerfile(t *testing.T) {
 	top := must(layout.Path(written(t)).ImageIndex())
 	err := validate.Index(top)
 	check(t, err == nil, "%v", err)
@@ -101,7 +101,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
 
-// unpacked returns the names of the image's files with mode and owner, and their contents.
+// unpacked returns the image's files, as text with name, mode and owner, and their contents by name.
 func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string]string) {
 	t.Helper()
 	contents = map[string]string{}
@@ -122,7 +122,7 @@ func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string
 
 func TestImageIsReproducible(t *testing.T) {
 	first, second := written(t), written(t)
-	// The index has the digest of the image index, and thereby of everything.
+	// The index has the digest of the image index, which depends on everything else.
 	index := must(os.ReadFile(filepath.Join(first, "index.json")))
 	again := must(os.ReadFile(filepath.Join(second, "index.json")))
 	check(t, string(again) == string(index), "after %s: %s", index, again)

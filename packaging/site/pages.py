@@ -15,7 +15,7 @@ from pathlib import Path
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 NAMED = re.compile(r"\[[\w-]+\.md\](?=\(([^)\s#]+)[)#])")
 FENCE = re.compile(r"(?sm)^```.*?^```")
-# The site's pages from outside docs/, and the first page of each language.
+# The pages of the site that are outside docs/, and the first page of each language.
 PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FIRST = {"en": "README.md", "zh": "README.zh.md"}
 

@@ -32,7 +32,7 @@ def send(records):
 
 with open(os.environ["BENCH_FILE"], newline="", encoding="utf-8") as file, ThreadPoolExecutor(THREADS) as threads:
     records = csv.reader(file)
-    next(records)  # names
+    next(records)  # the header
     running = set()
     while batch := list(islice(records, BATCH_ROWS)):
         if len(running) >= 2 * THREADS:

@@ -41,7 +41,7 @@ public class Loader {
             e.printStackTrace();
             System.exit(1);
         }
-        System.exit(0); // the SDK's threads would keep the process running
+        System.exit(0); // otherwise the SDK's threads would keep the process running
     }
 
     static void load(String way) throws Exception {
@@ -118,7 +118,7 @@ public class Loader {
         }
         writer.flush();
         writer.close();
-        while (done.get() < rows) { // callbacks may run after close
+        while (done.get() < rows) { // callbacks may still run after close
             TimeUnit.MILLISECONDS.sleep(5);
         }
         if (failed.get() > 0) {

@@ -67,7 +67,7 @@ public final class FlinkJob {
                 log.join(1000);
                 end(code);
                 return number;
-            } finally { // it still runs if Flink interrupted this thread
+            } finally { // the process still runs if Flink interrupted this thread
                 worker.destroy();
                 try {
                     worker.waitFor(10, TimeUnit.SECONDS);
