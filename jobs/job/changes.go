@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile has the changes since job.json was written, as rewriting job.json for each of many loads costs too much.
+// ChangesFile has the changes since job.json was written, because rewriting it for each of many loads costs too much.
 const ChangesFile = "job.changes"
 
 type change struct {
 	Of    string `json:"of"`    // Changes of the record
 	Load  int    `json:"load"`  // index in the record's Loads
-	State State  `json:"state"` // without the fields from the job file
+	State State  `json:"state"` // the fields from the job file are not set
 }
 
 // keep records the states of changed loads. The first call writes the whole record, which supersedes earlier changes.
@@ -59,7 +59,7 @@ func (j *running) keepAll() error {
 	return err
 }
 
-// readChanges applies the changes to a record. An incomplete last line was never recorded and is ignored.
+// readChanges applies the changes to a record. It ignores an incomplete last line, which was never recorded.
 func (r *Record) readChanges(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, ChangesFile))
 	if r.Changes == "" || errors.Is(err, fs.ErrNotExist) {

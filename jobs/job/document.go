@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// document is a job file that is read node by node, since decoding into structs would accept scalars of a wrong type.
+// document is a job file. It is read node by node, because decoding into structs would accept scalars of a wrong type.
 type document struct{ name string }
 
 func (d *document) errorf(line int, format string, a ...any) error {
@@ -40,7 +40,7 @@ func (d *document) errorf(line int, format string, a ...any) error {
 // libraryError matches the library's syntax errors.
 var libraryError = regexp.MustCompile(`^yaml: (?:[a-z ]*:? ?line (\d+)[^:]*: )?(.*)$`)
 
-// root returns the only document of a file, and refuses aliases.
+// root returns the root node of the only document in a file. It refuses aliases.
 func (d *document) root(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
@@ -64,7 +64,7 @@ func (d *document) syntaxError(err error) error {
 	if m == nil {
 		return d.errorf(0, "not YAML: %v", err)
 	}
-	line, _ := strconv.Atoi(m[1]) // 0 without a line number
+	line, _ := strconv.Atoi(m[1]) // 0 if the message has no line number
 	return d.errorf(line, "not YAML: %s", m[2])
 }
 

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// placeholder matches the part of a load's name that is replaced with a part of the names of inputs.
+// placeholder matches the part of a load's name that is replaced by a part of an input's name.
 var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 
 // loadName matches a load's name, which is also the name of its folder. maxLoadName limits its length.
@@ -54,7 +54,7 @@ func (d *document) checkName(name string, line int) error {
 // Found is an input that matches a pattern.
 type Found struct {
 	Name string // in the form of from
-	// Table is the name of a database table, "" for a file. A table for which no load can be made does not stop others.
+	// Table is the name of a database table, or "" for a file. A table that cannot be loaded does not stop others.
 	Table string
 }
 
@@ -71,7 +71,7 @@ func (e *NoInputError) Unwrap() error { return e.Cause }
 func (f *File) Expand(ctx context.Context, lookup Lookup, find Finder) (*File, error) {
 	out := *f
 	out.Loads = nil
-	of := map[string][]string{} // the names of the loads made of each load
+	of := map[string][]string{} // names of the loads made from each load
 	for _, l := range f.Loads {
 		made, err := l.expand(ctx, f.Path, lookup, find)
 		if err != nil {
@@ -186,7 +186,7 @@ func loadAlone(name string) string {
 	return fmt.Sprintf("leave it out with except: [%s]; or add a separate load with another name and table:", quoted)
 }
 
-// checked returns a load made for a value, refused if an earlier one has its name or if the name is invalid.
+// checked returns a load made for a value. It is refused if an earlier one has its name, or the name is invalid.
 func (s *Single) checked(l Single, value string, made []Single) Single {
 	var why error
 	if at := l.Table(); !strings.ContainsAny(at, "{$:") { // periods, variables, addresses
@@ -225,7 +225,7 @@ func freeName(text string, made []Single) string {
 	return free
 }
 
-// with returns the load for one value. It reads the patterns that matched the value, and those without a placeholder.
+// with returns the load for one value. It reads the patterns that matched the value and those without a placeholder.
 func (s *Single) with(hole, value string, by map[int]bool) Single {
 	put := func(texts []string) (out []string) {
 		for _, t := range texts {
@@ -256,7 +256,7 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 	return out
 }
 
-// valueOf returns the value of a placeholder in an input's name. The match must be unambiguous, for the right table.
+// valueOf returns the value of a placeholder in an input's name, which must be unambiguous to name the right table.
 func valueOf(pattern, hole, name string) (string, error) {
 	before, _, _ := strings.Cut(pattern, hole)
 	i := strings.LastIndexAny(before, `*?[]{}\`)

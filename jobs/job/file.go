@@ -37,7 +37,7 @@ type Single struct {
 	From     []string  `json:"from,omitempty"`
 	Settings []Setting `json:"settings"`
 	After    []string  `json:"after,omitempty"`
-	// Refused is the reason why a load made by Expand cannot run, "" if it can.
+	// Refused is the reason why a load made by Expand cannot run, or "" if it can.
 	Refused string   `json:"refused,omitempty"`
 	except  []string // patterns of values that the placeholder leaves out
 	line    int
@@ -50,10 +50,10 @@ type Setting struct {
 	line   int
 }
 
-// Line returns the setting's line in the file, 0 if it is not from the file.
+// Line returns the setting's line in the file, or 0 if it is not from the file.
 func (s *Setting) Line() int { return s.line }
 
-// Value returns the value of a key, "" if it is not set.
+// Value returns the value of a key, or "" if it is not set.
 func (s *Single) Value(key string) string {
 	if all := s.values(key); len(all) > 0 {
 		return all[0]
@@ -73,7 +73,7 @@ func (s *Single) values(key string) []string {
 // ReadsStdin reports whether the load reads changes from standard input.
 func (s *Single) ReadsStdin() bool { return slices.Contains(s.From, "-") }
 
-// Table returns the table of the load; by default, the load's name.
+// Table returns the table of the load, which by default has the load's name.
 func (s *Single) Table() string {
 	if t := s.Value(keyTable); t != "" {
 		return t

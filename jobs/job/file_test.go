@@ -268,7 +268,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// ofShop begins the addresses of tables in a database, some of which have names that no load can have.
+// ofShop begins the addresses of a database's tables. Some of the tables have names that no load can have.
 const ofShop = "mysql://h/shop?table="
 
 var odd = []string{ofShop + "a", ofShop + "we%60ird.na+me", ofShop + "1st", ofShop + "Items", ofShop + "items",
@@ -368,7 +368,7 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 	})
 }
 
-// TestLoadsOfStandardInputBeginTogether: each waits for the others, and together they need enough parallelism.
+// Loads that read standard input wait for each other, so they must begin together.
 func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 	for failing, want := range map[string]string{"none": "a done, b done, c done, d done, e done",
 		"d": "a done, b not run, c done, d failed, e not run", "b": "a done, b failed, c done, d done, e done"} {
@@ -391,7 +391,7 @@ func TestLoadsOfStandardInputBeginTogether(t *testing.T) {
 	}
 }
 
-// TestRecordSurvivesAKill: each starting load finds the results of earlier ones, although job.json is not rewritten.
+// Each load that starts must find the results of earlier ones on disk, although job.json is not rewritten.
 func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"before","load":1,"state":{"state":"done"}}`+"\n"),
@@ -466,7 +466,7 @@ func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 	}
 }
 
-// TestRecurringLoadsRestartBesideFailedOnes: loads that look for new inputs do not wait until failed loads succeed.
+// Loads that look for new inputs must not wait until failed loads succeed.
 func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 	nightly := []Setting{{Key: "only-new", Values: []string{"true"}}}
 	for _, failed := range []bool{true, false} {
@@ -517,7 +517,7 @@ func TestBegunLoadCannotBeChanged(t *testing.T) {
 	for _, s := range now.Loads {
 		s.Digest = "1"
 	}
-	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // one has not begun, one has failed
+	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // one load has not begun, the other has failed
 	err := now.Continue(before)
 	conformance.True(t, err == nil && now.Loads[0].State == Done && !now.Loads[2].Changed && now.Loads[3].Changed,
 		"%v, %q, %v", err, states(now), now.Loads[3])
@@ -553,7 +553,7 @@ func TestLoadDurationIsThatOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// TestJobOfAnotherVersionIsNotRestarted: the results of its loads cannot be read.
+// The results of a job of another version cannot be read, so its loads might run twice.
 func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "20260101T000000.000Z-job")

@@ -45,7 +45,7 @@ type Record struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
-	// Variables are shortened SHA-256 hashes of the values with which the job began; the values are not stored.
+	// Variables holds shortened SHA-256 hashes of the values with which the job began. The values are not stored.
 	Variables map[string]string `json:"variables,omitempty"`
 	// Changes identifies the record in the file of changes, while the job runs.
 	Changes string `json:"changes,omitempty"`
@@ -61,7 +61,7 @@ type Record struct {
 // Moment lists the snapshots of a database's tables.
 type Moment struct {
 	Database   string     `json:"database"`
-	Consistent bool       `json:"consistent"` // each load read only one of these snapshots, and all the same one
+	Consistent bool       `json:"consistent"` // each load read only one of these snapshots, and all loads the same one
 	Snapshots  []Snapshot `json:"snapshots"`
 }
 
@@ -86,11 +86,11 @@ type State struct {
 	Changed  bool      `json:"changed,omitzero"` // changed since it failed
 	// Again is the number of finished runs before the current one. Their inputs are not loaded again, so they count.
 	Again int `json:"again,omitzero"`
-	Told  int `json:"told,omitzero"` // number of these runs that the last report of an earlier night has counted
+	Told  int `json:"told,omitzero"` // number of these runs that an earlier night has reported
 	Counts
 }
 
-// Folders returns the run folders of the load in its job's folder, the current one last. Load names cannot contain a +.
+// Folders returns the run folders of the load in its job's folder, the current one last. Load names never contain +.
 func (s *State) Folders(folder string) []string {
 	all := []string{filepath.Join(folder, s.Name)}
 	for n := range s.Again {
@@ -236,7 +236,7 @@ func (r *Record) final(now time.Time) bool {
 // ComesAgain reports whether a load looks for new inputs in each run.
 func (s *State) ComesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads that look for new inputs, or all if a job with such loads failed, and returns how many.
+// BeginAgain resets done loads that look for new inputs, or all if a job with such loads failed. n is their number.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).ComesAgain)
 	for _, s := range r.Loads {
@@ -269,7 +269,7 @@ func (r *Record) Write(folder string) error {
 	return nil
 }
 
-// ReadRecord reads the record in a job's folder. The error is fs.ErrNotExist if it has none.
+// ReadRecord reads the record in a job's folder. The error wraps fs.ErrNotExist if the folder has none.
 func ReadRecord(folder string) (*Record, error) {
 	r := new(Record)
 	if err := progress.Read(filepath.Join(folder, FolderFile), Version, r, progress.StartOver); err != nil {
@@ -281,7 +281,7 @@ func ReadRecord(folder string) (*Record, error) {
 	return r, nil
 }
 
-// Find returns the folder of the unfinished job with this identity below a root, "" if there is none.
+// Find returns the folder of the unfinished job with this identity below a root, or "" if there is none.
 func Find(root, identity string) (folder string, r *Record, err error) {
 	folders, err := rundir.Folders(root)
 	for _, at := range folders {
@@ -297,7 +297,7 @@ func Find(root, identity string) (folder string, r *Record, err error) {
 	return folder, r, err
 }
 
-// refuseUnread returns the error of reading a record if it is an unfinished one of this identity and another version.
+// refuseUnread returns err, from reading a record, if the record is of this unfinished job but of another version.
 func refuseUnread(err error, folder, identity string) error {
 	if !errors.As(err, new(*progress.UnfitError)) {
 		return nil

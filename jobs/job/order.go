@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// Check refuses loads that cannot run in one job, and serializes loads into the same table. Loads must be expanded.
+// Check refuses loads that cannot run in one job, and serializes loads into the same table. Call Expand before.
 func (f *File) Check() error {
 	fail := func(l *Single, format string, a ...any) error {
 		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
@@ -47,7 +47,7 @@ func (f *File) Check() error {
 	return f.joinStdin(fail)
 }
 
-// joinStdin makes all loads that read standard input begin together, by giving them all the predecessors of each.
+// joinStdin makes all loads that read standard input begin together: each gets the predecessors of all.
 func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	var readers []*Single
 	var after []string
@@ -140,7 +140,7 @@ func (r *Record) ComesAfter(name, before string) bool {
 	}, name, before)
 }
 
-// follows reports whether one load comes after another, by the direct predecessors of each.
+// follows reports whether a load comes after another. all returns the direct predecessors of a load.
 func follows(all func(name string) []string, name, after string) bool {
 	seen := map[string]bool{}
 	var reaches func(string) bool
@@ -191,7 +191,7 @@ func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// Select keeps the named loads; names with a placeholder select before expansion. Predecessors do not run.
+// Select keeps the named loads. Names with a placeholder are those before expansion. Predecessors do not run.
 func (f *File) Select(names []string, before *File) error {
 	if len(names) == 0 {
 		return nil

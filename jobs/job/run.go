@@ -21,8 +21,8 @@ type Outcome struct {
 // Runner runs a load and returns when it has ended. It is called from several goroutines.
 type Runner func(ctx context.Context, s *State) Outcome
 
-// Run runs the unfinished loads of a job, each after its predecessors, up to Parallel at a time. When ctx ends, it
-// starts no more. Each change of a state is recorded in the folder and passed to told, if not nil.
+// Run runs the unfinished loads of a job, each after its predecessors, up to Parallel at the same time. When ctx ends,
+// it starts no more. Each change of a state is recorded in the folder and passed to told, if that is not nil.
 func (r *Record) Run(ctx context.Context, folder string, run Runner, told func(*State)) error {
 	j := &running{record: r, folder: folder, run: run, told: told, ended: make(chan ended)}
 	return j.all(ctx)
@@ -58,7 +58,7 @@ func (j *running) all(ctx context.Context) (err error) {
 		if err == nil && ctx.Err() == nil {
 			next = j.ready()
 		}
-		if e := j.keep(append(next, over)); e != nil { // the end of a load is recorded with the starts it allows
+		if e := j.keep(append(next, over)); e != nil { // the end of a load is recorded with the starts that it allows
 			err = cmp.Or(err, e)
 			for _, s := range next {
 				s.State = Waiting
@@ -84,7 +84,7 @@ func (j *running) all(ctx context.Context) (err error) {
 	return err
 }
 
-// ready sets the states of waiting loads that can begin now, or never can, and returns these loads.
+// ready sets the states of waiting loads that can begin now or can never begin, and returns these loads.
 func (j *running) ready() (next []*State) {
 	now, byName := j.now, map[string]*State{}
 	for _, s := range j.record.Loads {

@@ -62,7 +62,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		for _, k := range v.Commands[command] {
 			switch {
 			case k.Scope == options.OfJob:
-			case k.Values != nil: // they may differ for another command
+			case k.Values != nil: // the values may differ between commands
 				of := withVariable(schema{"enum": k.Values})
 				of["description"] = k.Usage
 				properties[k.Name] = of

@@ -35,7 +35,7 @@ func hasSecret(text string) bool {
 	if err != nil {
 		return true
 	}
-	// An address whose secrets are variables is left without them.
+	// If the secrets of an address are variables, it has none once they are empty.
 	if password, _ := u.User.Password(); password == "" {
 		u.User = nil
 	}
@@ -67,7 +67,7 @@ func expand(text string, lookup Lookup) (string, error) {
 	return text, missing
 }
 
-// Resolve returns the load with its variables replaced. File is for errors.
+// Resolve returns the load with its variables replaced. Errors name file.
 func (s Single) Resolve(file string, lookup Lookup) (Single, error) {
 	at := func(line int, key, text string) (string, error) {
 		out, err := expand(text, lookup)

@@ -35,7 +35,7 @@ func NewVocabulary() *Vocabulary {
 	return v
 }
 
-// Commands that a load can run; the first is the default.
+// The commands that a load can run. The first one is the default.
 const (
 	Load   = "load"
 	Copy   = "copy"
@@ -45,7 +45,7 @@ const (
 
 var commands = []string{Load, Copy, Sync, Export}
 
-// Keys that are not flags.
+// The keys that are not flags.
 const (
 	keyFrom    = "from"
 	keyAfter   = "after"
@@ -54,7 +54,7 @@ const (
 	keyTable   = "table"
 )
 
-// key returns the command's key of this name, nil if there is none.
+// key returns the command's key of this name, or nil if there is none.
 func (v *Vocabulary) key(command, name string) *options.Option {
 	for _, k := range v.Commands[command] {
 		if k.Name == name {
@@ -64,7 +64,7 @@ func (v *Vocabulary) key(command, name string) *options.Option {
 	return nil
 }
 
-// any returns a key of any command.
+// any returns the key of this name of any command, or nil if there is none.
 func (v *Vocabulary) any(name string) *options.Option {
 	for _, command := range commands {
 		if k := v.key(command, name); k != nil {
@@ -74,7 +74,7 @@ func (v *Vocabulary) any(name string) *options.Option {
 	return nil
 }
 
-// names returns the names of a command's keys; "" means of all commands.
+// names returns the names of a command's keys. If command is "", it returns those of all commands.
 func (v *Vocabulary) names(command string) (names []string) {
 	for _, c := range commands {
 		if command != "" && c != command {

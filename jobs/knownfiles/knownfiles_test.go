@@ -25,7 +25,7 @@ import (
 
 var errStore = errors.New("the store does not answer")
 
-// faulty is a store in memory whose at-th operation, from 0, fails, before or after it took effect.
+// faulty is a store in memory whose at-th operation, from 0, fails before or after it takes effect.
 type faulty struct {
 	jobdir.Store // nil: other methods are not called
 	objects      map[string][]byte
@@ -87,7 +87,7 @@ func TestRunAfterAStoreFaultLoadsEachFileOnce(t *testing.T) {
 			d.deliver("a", "one")
 			d.want(Options{}, "", "a")
 			ledger := d.ledger()
-			for range mergeFrom - 3 { // the second event from now merges them
+			for range mergeFrom - 3 { // the second event after these merges them
 				must(t, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
 			}
 			d.deliver("b", "two")
@@ -116,7 +116,7 @@ func TestRunAfterAStoreFaultLoadsEachFileOnce(t *testing.T) {
 	}
 }
 
-// TestVanishedFileEndsTheLoad removes a found file: each method that reads it fails, and it is not known later.
+// TestVanishedFileEndsTheLoad removes a found file. Each method that reads it must fail, and must not make it known.
 func TestVanishedFileEndsTheLoad(t *testing.T) {
 	const selects, begins, ends = "select", "begin", "end"
 	remove := func(name string) error { return os.Remove(name) }
@@ -172,7 +172,7 @@ func TestVanishedFileEndsTheLoad(t *testing.T) {
 	}
 }
 
-// TestLeftOutFileDoesNotAffectOthers leaves out one file at each position among five, and all except that one.
+// TestLeftOutFileDoesNotAffectOthers leaves out one of five files, and all but one, at each position.
 func TestLeftOutFileDoesNotAffectOthers(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	type kind struct {
@@ -202,7 +202,7 @@ func TestLeftOutFileDoesNotAffectOthers(t *testing.T) {
 		}},
 	} {
 		for i, name := range all {
-			for _, most := range []bool{false, true} { // all except this one are odd
+			for _, most := range []bool{false, true} { // with most, all files except this one are odd
 				d := newDrop(t)
 				odd, rest := []string{name}, slices.Delete(slices.Clone(all), i, i+1)
 				if most {
@@ -259,7 +259,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		conformance.MustTrue(t, err == nil && len(got) == 2, "%v %v", got, err)
 		ledger := d.ledger()
 		must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now))
-		for range 2 { // at once, and after the ledger was read again
+		for range 2 { // immediately, and after the ledger has been reread
 			for _, other := range []string{"a", "b", "c", "begun1", "begun2"} {
 				if forgotten := other == name || other == "begun1"; ledger.Knows(filepath.Join(d.dir, other)) == forgotten {
 					t.Errorf("%s: knows %s: %v", name, other, !forgotten)
@@ -273,7 +273,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		d.refused(Options{}, "begun2", "an unfinished load")
 		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))
 		d.deliver("other", "content of "+name)
-		d.want(Options{}, "other (as ", name) // its content is known, also under its own name
+		d.want(Options{}, "other (as ", name) // its content is known, even under its own name
 	}
 }
 
@@ -307,7 +307,7 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	d.now = later
 	d.deliver("b", "one")
 	d.want(Options{}, "2 of 2 inputs are known") // records the new time of b
-	// Foreign objects are skipped, wherever they sort.
+	// Foreign objects are skipped, whether they sort first or last.
 	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}),
 		d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
@@ -350,7 +350,7 @@ func TestSelectorWithoutALedger(t *testing.T) {
 	}})
 	_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
 	conformance.Is(t, err, errStore, "got")
-	// The time of the last change may be unknown too.
+	// The time of the last change may be unknown, too.
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
 	_, _, err = NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil)
@@ -370,7 +370,7 @@ func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 		t.Errorf("%v, blocks %v are missing", err, second.trees[0].missing())
 	}
 	d.now = d.now.Add(time.Hour)
-	d.deliver("a", "two") // after the file was read completely
+	d.deliver("a", "two") // changed after the file was read completely
 	conformance.Refused(t, second.Loaded(t.Context(), nil), "", "what was changed while it was loaded is known")
 	conformance.Refused(t, d.selector(d.table).Restore(blocks[1:]), "", "damaged hashes are taken")
 }
@@ -401,7 +401,7 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 			watched := item.Observed(first.observe)
 			at := conformance.Try(watched.OpenAt(t.Context())).Must(t)
 			var all sync.WaitGroup
-			for range round { // pieces in any order, some twice, concurrently
+			for range round { // reads pieces concurrently in any order, some of them twice
 				seed := r.Uint64()
 				all.Go(func() {
 					r := rand.New(rand.NewPCG(seed, 0))
@@ -478,7 +478,7 @@ func (d *drop) deliver(name, content string) {
 	must(d.t, errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now)))
 }
 
-// night runs a load, with finish to its end, and returns the names of the selected inputs and the notes.
+// night runs a load, to its end if finish is set, and returns the names of the selected inputs and the notes.
 func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err error) {
 	d.t.Helper()
 	d.now = d.now.Add(24 * time.Hour)
@@ -570,7 +570,7 @@ func TestFilesOfAnUnfinishedLoadAreNotKnown(t *testing.T) {
 	got, _, err := d.night(Options{Command: "load x"}, false)
 	conformance.MustTrue(t, err == nil && len(got) == 1, "%v %v", got, err)
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
-	// Its content under another name is not loaded either: it would be loaded twice.
+	// Its content is not loaded under another name, either, because it would be loaded twice.
 	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
 	move("a", "moved")
 	d.refused(Options{Job: "other"}, "moved has the size and the beginning of ", "a, which an ", "load x", "files forget")
@@ -633,7 +633,7 @@ func TestInputsHaveTheRequestedOrder(t *testing.T) {
 	d.want(Options{Order: OrderName}, "", "a", "b", "c", "d")
 }
 
-// TestInputsOfChangesAreLoadedInOrder has inputs that arrive late, unfinished, changed and twice.
+// TestInputsOfChangesAreLoadedInOrder delivers inputs late, unfinished, changed and twice.
 func TestInputsOfChangesAreLoadedInOrder(t *testing.T) {
 	for _, order := range []string{OrderName, OrderTime} {
 		d := newDrop(t)
@@ -726,7 +726,7 @@ func TestUnrecognizableInputsAreRefused(t *testing.T) {
 	d.refused(Options{}, "does not say when the table was made")
 }
 
-// A bad input is tried again in a new table of the name, but not because the load has made its table.
+// A bad input is tried again if its table was replaced by a new one, but not if the load itself created the table.
 func TestNewTableForgetsBadInputs(t *testing.T) {
 	l := newDrop(t).ledger()
 	for _, made := range []struct{ created, bad int }{{0, 1}, {5, 1}, {5, 1}, {0, 1}, {6, 1}, {7, 0}} {

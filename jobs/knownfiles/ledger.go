@@ -26,7 +26,7 @@ type File struct {
 	Loaded   time.Time `json:"loaded,omitzero"`
 	Run      string    `json:"run,omitempty"`
 	SameAs   string    `json:"same_as,omitempty"` // name under which the content was loaded
-	Changes  bool      `json:"changes,omitempty"` // its records were changes, whose order matters
+	Changes  bool      `json:"changes,omitempty"` // its records were changes of rows, whose order matters
 }
 
 // Bad is an input that was set aside because of its content.
@@ -41,7 +41,7 @@ type Bad struct {
 	Last    time.Time `json:"last"`
 	Held    bool      `json:"held,omitempty"` // retried only when its content has changed
 	Sent    bool      `json:"sent,omitempty"` // the table may have some of its rows, which must not be sent twice
-	// Read and Rejected count records, if more were rejected than the limit allows.
+	// Read and Rejected count records. They are set if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`
 	Rejected int64 `json:"rejected,omitempty"`
 }
@@ -49,7 +49,7 @@ type Bad struct {
 // event is an object of a ledger. Events are numbered and never changed.
 type event struct {
 	Format  int               `json:"version"`
-	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all for all earlier events
+	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all (replaces all earlier events)
 	Table   int64             `json:"created,omitempty"` // creation time of the table
 	Job     string            `json:"job,omitempty"`
 	Command string            `json:"command,omitempty"`
@@ -58,7 +58,7 @@ type event struct {
 	Former  []File            `json:"former,omitempty"` // contents that the inputs no longer have
 	Names   []string          `json:"names,omitempty"`
 	Bad     []Bad             `json:"bad,omitempty"`
-	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are gone
+	Gone    []string          `json:"gone,omitempty"`  // bad inputs that no longer exist
 	Works   []string          `json:"works,omitempty"` // commands that loaded inputs
 	Heads   []head            `json:"heads,omitempty"` // heads of Names, in the same order
 	Begun   map[string]*begun `json:"begun,omitempty"`
@@ -106,7 +106,7 @@ type Ledger struct {
 	bad   map[string]Bad
 	units map[string]string // units of columns written by loads
 	works []string          // the latest commands that loaded inputs
-	// contents maps size and hash to every content that the table has taken, even if no input has it any more.
+	// contents maps size and hash to every content that the table has taken, even if no input has it now.
 	contents map[content]File
 }
 
@@ -121,7 +121,7 @@ func Open(ctx context.Context, store jobdir.Store) (*Ledger, error) {
 		l.clear()
 		err := l.read(ctx)
 		if errors.Is(err, fs.ErrNotExist) && attempt < 5 {
-			continue // the objects were merged meanwhile
+			continue // the objects were merged in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the known files in %s: %w", store, err)
@@ -239,7 +239,7 @@ func (l *Ledger) clear() {
 	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
-// bind ties the ledger to the table with that creation time; 0 means not yet created.
+// bind ties the ledger to the table with that creation time. 0 means that it is not yet created.
 func (l *Ledger) bind(created int64) {
 	if created != l.table || created == 0 {
 		l.become(created)
@@ -268,7 +268,7 @@ func (l *Ledger) sizes() map[int64]bool {
 type unfinished struct {
 	Name    string
 	Command string // resumes the load
-	Sum     string // of its head
+	Sum     string // checksum of its head
 }
 
 // otherJobs returns the inputs of unfinished loads of other jobs, by name and, where known, by size.
@@ -314,7 +314,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 	l.old = l.old[len(l.old)-1:]
 	for _, name := range old {
 		if err := l.store.Delete(ctx, name); err != nil {
-			break // the remaining objects do no harm: reading them again changes nothing
+			break // the remaining objects do no harm, because rereading them changes nothing
 		}
 	}
 	return nil

@@ -14,18 +14,18 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Options say which inputs are selected, and in which order.
+// Options determine which inputs are selected, and in which order.
 type Options struct {
 	ReloadChanged bool // load a known input again if its content has changed, instead of refusing it
 	// SetAside leaves out a known input whose content has changed, instead of refusing it.
 	SetAside bool
-	// ByName means that names affect rows, as with --path-columns. Known content under a new name is loaded.
+	// ByName is set if names affect rows, as with --path-columns. Then known content under a new name is loaded.
 	ByName bool
-	// Changes means that the inputs hold changes of rows, which must be loaded in order.
+	// Changes is set if the inputs hold changes of rows, which must be loaded in order.
 	Changes bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
-	// Settle leaves out inputs changed within this time; 0 takes all.
+	// Settle leaves out inputs that have changed within this time. 0 leaves out none.
 	Settle time.Duration
 	// DoneMarker is the name of a file that marks an input as complete, with {} for the input's name; "" requires none.
 	DoneMarker string
@@ -56,11 +56,11 @@ type missing struct{ Refused }
 
 func (*missing) InputMissing() {}
 
-// Selector selects the inputs of one load. Its methods are called one at a time, except those used while reading.
+// Selector selects the inputs of one load. Except for those used while reading, its methods must not run concurrently.
 type Selector struct {
 	ledger *Ledger // nil if there is none
 	o      Options
-	items  []input.Item // chosen; not observed
+	items  []input.Item // chosen inputs; reads of them are not observed
 	trees  []*tree
 	seen   []File                // inputs with a known content under a new name or time
 	bad    []checkpoint.BadInput // bad inputs that are left out
@@ -115,7 +115,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			}
 			notes = append(notes, more...)
 		}
-		s.items = input.Others(s.items, without) // their copies are still left out as copies
+		s.items = input.Others(s.items, without) // their copies are still left out
 	}
 	if s.ledger == nil {
 		return s.items, notes, nil
@@ -348,7 +348,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	return items, notes, nil
 }
 
-// aside returns the inputs that are left out because they are bad, by size.
+// aside returns, by size, the inputs that are left out because they are bad.
 func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	all := map[int64][]*input.Item{}
 	for i := range found {
@@ -360,7 +360,7 @@ func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	return all
 }
 
-// asideAs returns the bad input, if any, for which an input is left out: that of its name or, for a new name, content.
+// asideAs returns the bad input for which an input is left out: the one of its name or, for a new name, its content.
 func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
 	name := NameOf(item)
 	if _, known := s.ledger.files[name]; known || slices.Contains(aside, item) || s.o.ByName {
@@ -387,7 +387,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs with the same content as a bad one found with them: they are bad too, and not known.
+// Copies returns the inputs with the same content as a bad input found with them. They are bad, too, and not known.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -438,7 +438,7 @@ func (s *Selector) touched(ctx context.Context, item *input.Item) error {
 	return err
 }
 
-// of reports whether the input was bad in its current version.
+// of reports whether b describes the current version of the input.
 func (b Bad) of(item *input.Item) bool {
 	return b.Nights > 0 && b.Size == item.Size && b.Version == item.Version
 }
@@ -522,7 +522,7 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 	return hash == f.Hash, err
 }
 
-// knownContent reports whether an input with a new name has a known content or that of a chosen input, and its name as.
+// knownContent reports whether an input with a new name has a known content, or that of a chosen input named as.
 func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool,
 	as string, err error) {
 	if !known && len(chosen) == 0 {
@@ -586,7 +586,7 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input, despite its new version, still has the content with which an unfinished load began.
+// Same reports whether an input has a new version but still the content with which an unfinished load began.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })
@@ -609,7 +609,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 	now := s.o.Now().UTC()
 	noted, gone := s.noted(ctx, bad, now)
 	if s.ledger.table == 0 {
-		s.seen = nil // there is no table that has them
+		s.seen = nil // no table exists that could have them
 	}
 	if len(s.seen)+len(noted)+len(gone) == 0 {
 		return nil
@@ -640,7 +640,7 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	return s.ledger.append(ctx, e)
 }
 
-// Units returns the units of columns written by earlier loads, by name: "timestamp, µs".
+// Units returns the units of columns written by earlier loads, such as "timestamp, µs", by name.
 func (s *Selector) Units() map[string]string {
 	if s.ledger == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 // BlockBytes is the number of input bytes that a leaf of the tree hash covers.
 const BlockBytes = 8 << 20
 
-// A blockSum is the SHA-256 of a block.
+// blockSum is the SHA-256 of a block.
 type blockSum = [sha256.Size]byte
 
 // tree collects the hashes of an input's blocks while it is read, in any order and concurrently.
@@ -29,10 +29,10 @@ type tree struct {
 	mu    sync.Mutex
 	done  map[int64]blockSum
 	open  map[int64]*openBlock
-	fresh []int64 // blocks of done not yet drained
+	fresh []int64 // blocks in done that drain has not returned yet
 }
 
-// openBlock is a block that was read from its beginning up to next.
+// openBlock is a block that has been read from its beginning up to next.
 type openBlock struct {
 	mu   sync.Mutex
 	sum  hash.Hash
@@ -47,7 +47,7 @@ func (t *tree) blocks() int64 { return (t.size + t.block - 1) / t.block }
 
 func (t *tree) end(block int64) int64 { return min(t.size, (block+1)*t.block) }
 
-// observe is called with every read. Blocks that are not read from their beginning on are reread by complete.
+// observe is called with every read. complete rereads blocks that are not read in order from their beginning.
 func (t *tree) observe(off int64, p []byte) {
 	for len(p) > 0 && off < t.size {
 		block := off / t.block
@@ -87,7 +87,7 @@ func (t *tree) observeBlock(block, off int64, part []byte) {
 	}
 }
 
-// add records the hash of a block; hashes of an earlier attempt are not fresh.
+// add records the hash of a block. Hashes from an earlier attempt are not fresh.
 func (t *tree) add(block int64, sum blockSum, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -207,7 +207,7 @@ func headOf(ctx context.Context, item *input.Item) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// A record of Blocks is the number of the input, the number of the block, and the hash.
+// recordBytes is the size of a record of Blocks: the number of the input, the number of the block, and the hash.
 const recordBytes = 4 + 8 + sha256.Size
 
 // encodeBlocks appends the records of an input's finished blocks.

@@ -24,14 +24,14 @@ type unknownPlace struct {
 	what    string
 	missing bool
 	begin   string // command that starts a first load there
-	twice   string // like begin, where a second load would duplicate rows
+	twice   string // like begin, if a second load would duplicate rows
 }
 
 // lookAtState returns nil if the place has the state of the load.
 func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unknownPlace, error) {
 	if jobdir.IsAddress(r.State) {
 		if !r.OnlyNew {
-			return nil, nil // a first load cannot be told from others
+			return nil, nil // a first load cannot be distinguished from others
 		}
 		names, err := knownIn(r, store, place).List(ctx, "")
 		if err != nil || len(names) > 0 {

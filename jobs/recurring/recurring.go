@@ -60,7 +60,7 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	return s, nil
 }
 
-// lease takes a directory's lease, if necessary after waiting for its holder. former is the lease as seen earlier.
+// lease takes a directory's lease. If necessary, it waits for the holder. former is the lease as seen earlier.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
 		o.say.Line("waiting: %s may be working on this load, which is taken over after %v of silence", owner, jobdir.Term)
@@ -107,7 +107,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 	return store, known, nil
 }
 
-// Open opens what a recurring load's options need and completes the configuration. It returns nil without them.
+// Open opens the resources that the options require and completes the configuration. It returns nil if there are none.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
@@ -209,12 +209,12 @@ func inputExists(ctx context.Context, name string, find input.Options) (bool, er
 	return err == nil && len(set.Items) == 1 && set.Items[0].Name == name, err
 }
 
-// PlaceOf identifies a table, independent of where a process runs.
+// PlaceOf identifies a table in the same way on every machine.
 func PlaceOf(place, target, tableName string) string {
 	return progress.Identify(cmp.Or(place, target), tableName)
 }
 
-// lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
+// lockKnown locks other loads of new files, and tsimport files forget, out of the table's known files.
 func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string,
 	seen *jobdir.Seen) (err error) {
 	if r.State != "" {
@@ -236,7 +236,7 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 	return jobdir.Below(store, ".known/"+place) // next to the run folders
 }
 
-// Change opens a table's known files to change them, and locks out loads until Close.
+// Change opens a table's known files for changes. It locks out loads until Close.
 func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load,
 	*knownfiles.Ledger, error) {
 	o := &Load{say: say}

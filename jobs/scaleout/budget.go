@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Budget divides a load's ceilings among up to Slots writing processes. One that loses its share stops within seconds.
+// Budget divides a load's ceilings among up to Slots writing processes. A process without its share stops in seconds.
 type Budget struct {
 	Slots    int     `json:"slots"`
 	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the other limits
@@ -99,7 +99,7 @@ func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()
 	var worked <-chan struct{}
-	if j.part == 0 { // only the initial part looks again when another one has done a task
+	if j.part == 0 { // only the initial part looks for tasks when another part has done one
 		worked = j.worked
 	}
 	select {

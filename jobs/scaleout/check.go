@@ -45,8 +45,8 @@ func Check(cfg *pipeline.Config) error {
 	return nil
 }
 
-// writtenAsRead reports whether splits can be written as they are read: keys are unique or any row of a key is right,
-// every attempt reads the same records, and no comparison needs all rows of a range.
+// writtenAsRead reports whether splits can be written as they are read. Then keys are unique or any row of a key is
+// right, every attempt reads the same records, and no comparison needs all rows of a range.
 func writtenAsRead(cfg *pipeline.Config) bool {
 	return cfg.Write.Order == plan.OrderNone && cfg.Read.Sources == nil && !cfg.Compared
 }

@@ -36,11 +36,11 @@ var must = conformance.Must
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 
-// TestProcessKilledAtAnyStepIsReplaced kills a process before or after each request; another one finishes its job.
+// TestProcessKilledAtAnyStepIsReplaced kills a process before or after each request. Another one must finish its job.
 func TestProcessKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	acts := 0
-	inJob(func(t *testing.T, w *world) { // an undisturbed process counts the acts
+	inJob(func(t *testing.T, w *world) { // counts the acts of an undisturbed process
 		p := w.start("alive", 3, 1<<30, 0)
 		must(t, p.run(workAll))
 		acts = 1<<30 - p.left
@@ -97,7 +97,7 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		inJob(func(t *testing.T, w *world) {
-			failed, ended := map[string]bool{}, 0 // kinds of failed acts, and how many of them ended a process
+			failed, ended := map[string]bool{}, 0 // kinds of failed acts, and the number that ended a process
 			for n := range 100 {
 				p := w.start(fmt.Sprint("flaky ", n), 3, -1, 0)
 				p.goesWrong(func(verb, name string, done bool) error {
@@ -175,7 +175,7 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
-// TestFirstResultOfATaskCounts commits a later attempt's result, with rejects in several lists.
+// TestFirstResultOfATaskCounts also commits a later attempt's result, with rejects in several lists.
 func TestFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
 	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
@@ -210,7 +210,7 @@ func TestFirstResultOfATaskCounts(t *testing.T) {
 // byDefault sets the default timeout.
 func byDefault(cfg *pipeline.Config) { cfg.Target.Client.RequestTimeout = 0 }
 
-// diesSending makes a process die with a request of rows in flight, which is applied late; chance is per request.
+// diesSending makes a process die, with this chance per request, while it sends rows. The request is applied late.
 func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration) *process {
 	var mu sync.Mutex
 	p.wire = func(r *http.Request) (time.Duration, bool) {
@@ -221,7 +221,7 @@ func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration
 	return p
 }
 
-// nextLoad runs another load into the table, which begins after the job's end and replaces every row.
+// nextLoad runs another load into the table. It begins after the job's end and replaces every row.
 func (w *world) nextLoad() {
 	sdk := w.sdk()
 	for key := range w.want {
@@ -230,7 +230,7 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing applies them at any permitted moment. None is permitted after the job.
+// TestLateRequestsOfLostWorkersUndoNothing applies such requests at any permitted time. None is permitted after the job.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
@@ -240,7 +240,7 @@ func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 		case 0:
 			w.order = plan.OrderNone
 		case 1:
-			w.order, w.mode = plan.OrderNone, table.Update // with fixed stamps
+			w.order, w.mode = plan.OrderNone, table.Update // with fixed timestamps
 		case 2:
 			w.verify = true
 		}
@@ -397,7 +397,7 @@ func (w *world) stored(name string) bool {
 	return err == nil
 }
 
-// TestTakeoverTime disturbs one of three workers with default timeouts, and starts a replacement or not.
+// TestTakeoverTime disturbs one of three workers with default timeouts, with and without a replacement.
 func TestTakeoverTime(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
@@ -477,7 +477,7 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	time.Sleep(10 * time.Minute) // for abandoned requests
 }
 
-// TestDatabaseSessionsAreLimited has a process that waits while another one reads.
+// TestDatabaseSessionsAreLimited checks that a process waits while another one reads.
 func TestDatabaseSessionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -499,7 +499,7 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 	})
 }
 
-// TestShardLeasesAreWatchedWhileWaitingForASlot: the share of the ceilings and leases of a lost process expire at once.
+// The share of the ceilings and the leases of a lost process must expire at the same time.
 func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -526,7 +526,7 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	})
 }
 
-// TestProcessPollsAgainAfterItsPartHasDoneATask: waiting for lookEvery would make a small load two seconds slower.
+// Waiting for lookEvery would make a small load two seconds slower.
 func TestProcessPollsAgainAfterItsPartHasDoneATask(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)

@@ -36,7 +36,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	j.share(&cfg.Lanes.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
-		cfg.Limits.Records = n // only a split with a single part has a limit
+		cfg.Limits.Records = n // only splits with a single part have a limit
 	}
 	cfg.RunDir, cfg.Compared = dir, false
 	cfg.Resume = keep.Resume{Settings: j.Plan.Job}
@@ -66,7 +66,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	}
 	t.result.Read, t.result.LateUntil = report.Read, report.LateUntil
 	t.result.Direct = &direct{Superseded: report.Superseded, written: writtenOf(report)}
-	t.result.Direct.Refused = 0 // the list of rejects has all, including those of the reader
+	t.result.Direct.Refused = 0 // the list of rejects has all of them, including the reader's
 	return t.commit(ctx)
 }
 

@@ -21,7 +21,7 @@ const (
 	stageFinish = "finish"
 )
 
-// failuresFolder holds the last failure of each task, including tasks done since.
+// failuresFolder holds the last failure of each task, even if the task has been done since.
 const failuresFolder = "failures/"
 
 // Failure describes a failed attempt at a task (failures/STAGE-NNNNNN.json), for watchers on other machines.
@@ -35,7 +35,7 @@ type Failure struct {
 	Message  string    `json:"error"`
 }
 
-// told records why an attempt failed, unless it was stopped or overtaken, and returns err.
+// told records err, with which an attempt failed, unless the attempt was stopped or overtaken, and returns it.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) ||
 		errors.Is(err, jobdir.ErrLate) ||
@@ -52,7 +52,7 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	return err
 }
 
-// tellWithin limits the delay of an error for recording it.
+// tellWithin limits the time for recording an error.
 const tellWithin = 10 * time.Second
 
 // mostFailures limits the number of failures that a status reads.

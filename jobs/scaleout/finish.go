@@ -18,7 +18,7 @@ import (
 // Summary is the object summary.json, the result of the whole job. Its many fields are those of its parts.
 type Summary struct {
 	done
-	// Here is set in the process that ended the job; the others end with exit code 0 (Work).
+	// Here is set in the process that ended the job. The others end with exit code 0 (Work).
 	Here     bool      `json:"-"`
 	Planned  time.Time `json:"planned"`
 	State    string    `json:"state"`
@@ -40,7 +40,7 @@ type SummaryCounts struct {
 	Written    int64 `json:"written"`
 	Superseded int64 `json:"superseded"`
 	Maybe      int64 `json:"maybe_applied,omitempty"`
-	// ExpiredCells counts cells too old for the table, without which rows were written (--drop-expired).
+	// ExpiredCells counts cells that were left out because they are too old for the table (--drop-expired).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type SummaryWork struct {
 	Retried        int64   `json:"retried"`
 	CPUSeconds     float64 `json:"all_cpu_seconds"`
 	ReadSeconds    float64 `json:"read_seconds"`  // from the first split's start to the last one's end
-	WriteSeconds   float64 `json:"write_seconds"` // the same for shards
+	WriteSeconds   float64 `json:"write_seconds"` // likewise, for shards
 	Seconds        float64 `json:"seconds"`       // from the plan to the end
 	RowsPerSecond  float64 `json:"rows_per_second"`
 	SlowestSeconds float64 `json:"slowest_shard_seconds"`
@@ -75,7 +75,7 @@ type Comparison struct {
 	Examples []difference `json:"examples,omitempty"`
 }
 
-// ReadSummary returns the summary of a planned load, nil if it has not ended.
+// ReadSummary returns the summary of a planned load, or nil if it has not ended.
 func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, error) {
 	s := new(Summary)
 	there, err := (&Job{Plan: p, store: store}).readResult(ctx, store, summaryName, s)
@@ -123,7 +123,7 @@ type finisher struct {
 	summary *Summary
 	rejects *extsort.Sorter
 	sorted  *extsort.Sorted // rejects in the order of the inputs
-	again   map[Part]int64  // number of the last record rejected on writing, by part
+	again   map[Part]int64  // number of the last record that was rejected when written, by part
 	rows    int64           // rows in runs that no shard has taken yet
 	named   map[string]bool // objects that results name
 	by      map[string]bool // processes with results
@@ -293,7 +293,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 	return nil
 }
 
-// sweep deletes objects that no result names, which lost attempts have left. If it fails, they do no harm.
+// sweep deletes objects that lost attempts have left: no result names them. If it fails, they do no harm.
 func (f *finisher) sweep(ctx context.Context) {
 	for _, prefix := range []string{"runs/", "rejects/", writingFolder + "/", "probe/"} {
 		names, err := f.job.store.List(ctx, prefix)

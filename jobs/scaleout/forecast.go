@@ -16,9 +16,9 @@ import (
 type Outlook struct {
 	Bytes    int64   // of the inputs
 	Rows     int64   // written rows
-	RowBytes float64 // average row size, as counted by the service
+	RowBytes float64 // average row size as the service counts it
 	Units    int64   // total write units
-	Looked   bool    // planning scans the inputs, which are text, for record boundaries
+	Looked   bool    // planning scans the inputs, which are text, for ends of records
 	Direct   bool    // as Plan.Direct
 	Unique   bool    // as Plan.Unique
 
@@ -28,7 +28,7 @@ type Outlook struct {
 	Rates      lanes.Rates
 }
 
-// Look computes the outlook of a load by many processes, without their number. It changes nothing.
+// Look computes the outlook of a load by many processes, except their number. It changes nothing.
 func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 	if err := Check(cfg); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ type Step struct {
 	Memory   int64   `json:"memory_bytes"` // of each worker
 }
 
-// Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per row byte, share in runs.
+// Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md).
 const (
 	lookCPU       = 2.5e-9 // seconds per byte of the inputs
 	readCPU       = 26e-9  // seconds per byte
@@ -72,7 +72,7 @@ const (
 	renewalsEvery = 5.0 // seconds
 )
 
-// Forecast estimates the steps of a job, limited only by processors, the job directory and ceilings.
+// Forecast estimates the steps of a job that only processors, the job directory and ceilings limit.
 func Forecast(o *Outlook) []Step {
 	workers, processors := max(o.Workers, 1), float64(max(o.Processors, 1)*max(o.Workers, 1))
 	size := splitSize(o.Bytes, workers, 0)

@@ -52,7 +52,7 @@ func TestFullJobDirectoryIsNamedAndTheLoadContinues(t *testing.T) {
 	}
 }
 
-// together runs the job with three concurrent processes, each of which set may change.
+// together runs the job with three concurrent processes. set may change each of them.
 func (w *world) together(set func(n int, p *process)) {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -61,7 +61,7 @@ func (w *world) together(set func(n int, p *process)) {
 		set(n, p)
 		all.Go(func() {
 			if err := p.run(workAll); err != nil {
-				w.t.Errorf("%s: %v", p.name, err) // it has lost its task
+				w.t.Errorf("%s: %v", p.name, err) // the process has lost its task
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 		all.Wait()
 		took := time.Since(ended)
 		conformance.True(t, took <= time.Minute, "the other workers have ended %v later", took)
-		w.finish() // with a worker that the service accepts
+		w.finish() // by a worker that the service accepts
 		conformance.Equal(t, w.stored(stopName), false, "the job is stopped")
 	})(t)
 }
@@ -237,11 +237,11 @@ func TestMissingInputStopsOnlyThatMachine(t *testing.T) {
 		_, err := w.work()
 		refused(t, err, exitcode.Usage, "in-0.csv")
 		must(t, os.Rename(aside, w.inputs[0]))
-		w.finish() // on another machine
+		w.finish() // by another machine
 	})(t)
 }
 
-// TestPartialCopyOfADirectoryIsFinishedOrRefused: a copy that lacks objects is refused, or finished by repeating tasks.
+// A copy of a directory that lacks objects must be refused, or finished by repeating tasks.
 func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 	for _, stage := range []string{"read", "written"} {
 		t.Run(stage, inJob(func(t *testing.T, w *world) {
@@ -259,7 +259,7 @@ func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 			names := slices.Sorted(maps.Keys(whole))
 			var missing [][]string
 			kinds := map[string]bool{}
-			for _, name := range names { // the first of each kind, or all
+			for _, name := range names { // the first object of each kind, or all objects
 				kind := strings.Trim(regexp.MustCompile("[0-9a-f]{2,}|[0-9]").ReplaceAllString(name, "#"), "#")
 				if *everyDeath || !kinds[kind] {
 					missing = append(missing, []string{name})
@@ -343,7 +343,7 @@ func answerOf(r *http.Request, status int, code, message string) *http.Response 
 	return enginetest.Sign(&http.Response{StatusCode: status, Header: http.Header{}, Request: r}, r.URL.Path, answer)
 }
 
-// TestAnyOrderOfTasksLoadsALiveSource changes rows of the source while they are read. The service refuses some rows.
+// TestAnyOrderOfTasksLoadsALiveSource changes rows of the source as they are read. The service refuses some rows.
 func TestAnyOrderOfTasksLoadsALiveSource(t *testing.T) { eachSeed(t, liveJob) }
 
 func liveJob(t *testing.T, seed uint64) {
@@ -369,7 +369,7 @@ func liveJob(t *testing.T, seed uint64) {
 	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 	conformance.Equal(t, made.Unique, !w.verify, "shards are written from the runs")
 	changes := rand.New(rand.NewPCG(rnd.Uint64(), 9))
-	change := func() { // changes only rows that the service accepts
+	change := func() { // it changes only rows that the service accepts
 		id := int64(changes.IntN(rows*10 + 20))
 		if past[id] == nil {
 			past[id] = []string{""}

@@ -25,11 +25,11 @@ type Options struct {
 	Owner   string // shown to users, in leases and results; "" means this process and machine
 	// Clock is the clock for leases; nil means time since boot.
 	Clock func() time.Duration
-	// Say reports progress to the user. May be nil.
+	// Say reports progress to the user. It may be nil.
 	Say words.Say
-	// Whole is the directory of the job that this load is a part of, whose stop stops this load too; nil if it is alone.
+	// Whole is the directory of the job that this load is part of, or nil. A stop of that job stops this load, too.
 	Whole jobdir.Store
-	// Drain requests a graceful stop when it ends; may be nil.
+	// Drain requests a graceful stop when it ends. It may be nil.
 	Drain context.Context
 }
 
@@ -48,12 +48,12 @@ type Job struct {
 	drain    context.Context // drain of the current task
 	slot     *slot           // share of the process
 	cpu      *meter
-	parts    int                 // number of parts of the process that write concurrently
+	parts    int                 // number of the process's parts that write concurrently
 	part     int                 // number of this part; 0 is the initial one
 	together *lanes.SharedLimits // shared by all shards that the process writes
 	seen     map[string]*jobdir.Seen
 	looks    map[string]*look
-	worked   chan struct{} // signals that a part has done a task, so that waiting parts look again
+	worked   chan struct{} // signals that a part has done a task, so that waiting parts look for tasks
 }
 
 func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
@@ -100,7 +100,7 @@ func (j *Job) Close() error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// prepare plans the load according to the job's plan. The error names changes since.
+// prepare plans the load according to the job's plan. Its error names what has changed since.
 func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,7 +123,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	return p, nil
 }
 
-// letGo closes live sources, so that their servers need not keep snapshots during hours of writing.
+// letGo closes live sources, so that their servers need not keep snapshots for hours of writing.
 func (j *Job) letGo() {
 	defer j.endReading()
 	j.mu.Lock()
@@ -161,7 +161,7 @@ func (j *Job) folder() (string, error) {
 	return j.scratch, nil
 }
 
-// seenLease looks at a task's lease and remembers since when it is unchanged, so that it can be taken over in time.
+// seenLease looks at a task's lease and remembers when it last changed, so that the task can be taken over in time.
 func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// A late request of a killed process may be applied after another attempt's. It repeats the same row, so tasks do not
-// wait:
+// A late request of a killed process may be applied after the requests of another attempt. Tasks do not wait for it,
+// because it repeats the same row:
 //
 //   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and
 //     has each key once. No other shard has the key. So a late request can only write the same cells again: a put
@@ -23,9 +23,9 @@ import (
 //   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
 // After the last row, however, it could disturb a comparison or the next load. So each result has the time, by the
-// service's clock, until which a request may arrive, and the comparison and finish wait for the latest of these times.
+// service's clock, until which a request may arrive. The comparison and finish wait until the latest of these times.
 
-// awaitLate waits until the service's clock says that no late request can arrive any more.
+// awaitLate waits until, by the service's clock, no late request can arrive any more.
 func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 	if until.IsZero() {
 		return nil

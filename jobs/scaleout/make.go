@@ -18,11 +18,11 @@ type Request struct {
 	Endpoint  string // Tablestore endpoint for the other processes
 	Instance  string
 	Workers   int   // expected number of processes
-	Readers   int   // as in Plan
+	Readers   int   // like Plan.Readers
 	SplitSize int64 // bytes; 0 means automatic
 }
 
-// Make plans a load in a job directory. If there is a plan of the same load, it returns that one, and isNew is false.
+// Make plans a load in a job directory. If that has a plan of the same load, Make returns it, and isNew is false.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err
@@ -59,7 +59,7 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 	return kept, true, nil
 }
 
-// formerPlan returns the existing plan of a directory, nil if it is empty.
+// formerPlan returns the existing plan of a directory, or nil if the directory is empty.
 func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
 	if errors.As(err, new(*progress.UnfitError)) && errors.Is(err, errNoPlan) {

@@ -136,7 +136,7 @@ type merger struct {
 	to       *rundir.Folder
 }
 
-// next returns the next rejected record if it precedes a record of a source, else nil.
+// next returns the next rejected record if it precedes a record of a source, or nil.
 func (m *merger) next(source int, record int64) (*keptReject, error) {
 	if !m.all.before(source, record) {
 		return nil, nil
@@ -168,7 +168,7 @@ func (m *merger) writeOne(r *keptReject) error {
 	return m.to.Reject(r.Header, r.Reject)
 }
 
-// readAgain writes a part's rejects up to the last one rejected on writing, and rereads the texts of these.
+// readAgain writes a part's rejects up to record last. It rereads the texts of those that were rejected when written.
 func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	p, err := m.prepared.Plan.Part(part.Source, part.from())
 	if err != nil {

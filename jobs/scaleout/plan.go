@@ -39,7 +39,7 @@ func (p *Plan) former() *pipeline.Former {
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
-	ID      string    `json:"id"`      // named by all other objects of the job
+	ID      string    `json:"id"`      // all other objects of the job contain it
 	Planned time.Time `json:"planned"`
 
 	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
@@ -51,9 +51,9 @@ type Plan struct {
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // compare the table with the inputs at the end
 
-	// Direct says that splits are written as they are read, without shards, because the order of rows does not matter.
+	// Direct is set if splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
-	// Unique says that keys are unique, or any row of a key is right, so that runs need not be reduced.
+	// Unique is set if keys are unique, or any row of a key is right, so that runs need not be reduced.
 	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // limit of each process; nil means none
@@ -63,9 +63,9 @@ type Plan struct {
 
 	Key    []table.KeyColumn `json:"key"`    // key of the table
 	Inputs []string          `json:"inputs"` // names of the sources, by ordinal
-	// Division is the origin's division of the sources, the same for all processes. Nil for files.
+	// Division is the origin's division of the sources, the same for all processes. It is nil for files.
 	Division []byte `json:"division,omitempty"`
-	// Live says that the sources change while they are read.
+	// Live is set if the sources change while they are read.
 	Live     bool            `json:"live,omitempty"`
 	Readers  int             `json:"readers,omitempty"` // maximum concurrent readers of a database; 0 means any number
 	Position source.Position `json:"position,omitzero"` // place from which the sources are followed

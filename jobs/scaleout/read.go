@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// isRead returns a function that reports whether a split has a result; it returns false on errors. It takes no lock.
+// isRead returns a function that reports whether a split has a result, or false after an error. It takes no lock.
 func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
 		there, err := j.readResult(ctx, j.store, splitName(i), new(splitResult))
@@ -103,7 +103,7 @@ func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepar
 	return t
 }
 
-// bytesOf returns the text size of a split of one source, 0 if only reading reveals it.
+// bytesOf returns the text size of a split of one source, or 0 if only reading reveals it.
 func (p *Plan) bytesOf(split int) int64 {
 	part := p.Splits[split].Parts[0]
 	if part.Records < 0 || split+1 == len(p.Splits) {
@@ -157,14 +157,14 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 		return err
 	}
 	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
-		if err := f.Finished(); err != nil { // fails if the file was changed while it was read
+		if err := f.Finished(); err != nil { // fails if the file changed while it was read
 			return err
 		}
 	}
 	return s.Suspend()
 }
 
-// eachSplit calls each with the splits of a plan's only source in order, up to records records; negative means all.
+// eachSplit calls each with the splits of a plan's only source in order, up to records records or, if negative, all.
 func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
 	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
 	if err == nil && left > 0 {
@@ -227,7 +227,7 @@ func (r *splitResult) ended() int64 {
 	return n
 }
 
-// split returns the result of a split, nil if it was not read.
+// split returns the result of a split, or nil if it was not read.
 func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
 	return cached(ctx, j, j.known.splits, i, splitName(i), func(r *splitResult) bool {
 		return r.Split == i && r.Read == r.ended() && j.Plan.Direct == (r.Direct != nil)

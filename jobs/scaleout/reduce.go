@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/jobs/scaleout/runfile"
 )
 
-// reduced returns the reduced run of a shard, which it makes if necessary. The run has each key once: a paused process
-// may send a row after its successor has sent a later row of the key, and this way both send the same bytes.
+// reduced returns the reduced run of a shard, which it makes if necessary. The run has each key once, because a paused
+// process may send a row after its successor has sent a later row of the key. With the run, both send the same bytes.
 func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
 	folder := jobdir.Below(j.store, shardFolder(shard))
 	r := new(reducedResult)
@@ -116,7 +116,7 @@ func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 	return all, nil
 }
 
-// preload caches results of splits, which it reads concurrently, for code that then requests them one by one.
+// preload reads results of splits concurrently into the cache, for code that later requests them one by one.
 func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtATime)
@@ -131,7 +131,7 @@ func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 	return group.Wait()
 }
 
-// fetch reads the first pieces, at least one.
+// fetch reads the first pieces, at least one, up to the limits.
 func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err error) {
 	var bytes int64
 	group, reading := errgroup.WithContext(ctx)

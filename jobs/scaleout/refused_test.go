@@ -68,7 +68,7 @@ func refused(t *testing.T, err error, code int, says string) {
 		"%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
 }
 
-// replacing is a store whose conditional puts have no effect, so that two processes would both hold a lease.
+// replacing is a store that ignores the condition of puts, so that two processes could hold one lease.
 type replacing struct{ *process }
 
 func (r replacing) PutAbsent(ctx context.Context, name string, body []byte) error {
@@ -271,7 +271,7 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 	})
 }
 
-// TestAttemptEndsWhenItsTaskIsDone: a paused attempt that wakes after another one has done the task must not continue.
+// A paused attempt that wakes up after another attempt has done the task must not continue.
 func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		late := w.start("a late process", 1, -1, 0)
@@ -279,7 +279,7 @@ func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 		err := late.run(func(ctx context.Context, j *Job) error {
 			return j.watched(ctx, j.isRead(0), func(ctx context.Context) error {
 				began = true
-				if _, err := w.work(); err != nil { // another process does all tasks meanwhile
+				if _, err := w.work(); err != nil { // another process does all tasks in the meantime
 					return err
 				}
 				<-j.draining().Done()

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// keptReject is a rejected record. One that was rejected on writing has no text; finish rereads it.
+// keptReject is a rejected record. A record that was rejected when written has no text. finish rereads that.
 type keptReject struct {
 	Source int          `json:"source"` // ordinal of its source
 	Record int64        `json:"record"` // number of the record, from 0
@@ -35,10 +35,10 @@ type keptList struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// listBytes is the size of a full list, so that rejected records do not fill the memory.
+// listBytes is the size at which a list is written, so that rejected records do not fill the memory.
 const listBytes = 4 << 20
 
-// rejectLists writes rejects to objects name, name.2, name.3, …; the name must be unique to the attempt.
+// rejectLists writes rejects to objects name, name.2, name.3, …. The name must be unique to the attempt.
 type rejectLists struct {
 	store   jobdir.Store
 	name    string

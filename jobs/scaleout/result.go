@@ -113,7 +113,7 @@ type compareResult struct {
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Surplus   int64 `json:"surplus"`
-	// Examples are a few of each kind.
+	// Examples holds a few differences of each kind.
 	Examples []difference `json:"examples,omitempty"`
 }
 
@@ -128,7 +128,7 @@ func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 
-// Folders of task leases and of a shard's checkpoints and reduced run. Results, which are listed often, are elsewhere.
+// Folders of leases, checkpoints and reduced runs. Results are in other folders, because these are listed often.
 const (
 	readingFolder   = "reading"
 	writingFolder   = "writing"
@@ -141,7 +141,7 @@ func compareFolder(i int) string { return fmt.Sprintf(comparingFolder+"/%04d", i
 
 const reducedName = "reduced.json"
 
-// readResult reads the result of a task; false if there is none.
+// readResult reads the result of a task. It returns false if there is none.
 func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, to result) (there bool, err error) {
 	there, err = read(ctx, store, name, to)
 	if there && to.head().Plan != j.Plan.ID {
@@ -150,7 +150,7 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 	return there, err
 }
 
-// read reads an object of a job directory; false if there is none.
+// read reads an object of a job directory. It returns false if there is none.
 func read(ctx context.Context, store jobdir.Store, name string, to any) (there bool, err error) {
 	text, err := store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +197,7 @@ func newKnown() *known {
 	return &known{splits: map[int]*splitResult{}, written: map[int]*shardResult{}}
 }
 
-// cached returns the result of a task, from the cache if possible; nil if the task is not done.
+// cached returns the result of a task, from the cache if possible, or nil if the task is not done.
 func cached[T any, R interface {
 	*T
 	result

@@ -17,8 +17,8 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// A job directory may hold many loads, each in a folder that is a job directory. Workers take whole loads, so that a
-// small table needs one process; a worker without a free load helps with another.
+// A job directory may hold many loads, each in a folder that is a job directory, too. Workers take whole loads, so that
+// a small table needs only one process. A worker that finds no free load helps with another one.
 
 // LoadsName is the object that lists the loads.
 const LoadsName = "loads.json"
@@ -58,7 +58,7 @@ func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error
 	return l, nil
 }
 
-// CheckLoads returns the job in a directory, nil if there is none. A different job, or anything else, is refused.
+// CheckLoads returns the job in a directory, or nil if there is none. A different job, or anything else, is refused.
 func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
 	kept, err := ReadLoads(ctx, store)
 	switch {
@@ -83,7 +83,7 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 	return kept, nil
 }
 
-// ReadLoads reads the loads of a job directory, nil if it has a single load or none yet.
+// ReadLoads reads the loads of a job directory. It returns nil if the directory has a single load or none yet.
 func ReadLoads(ctx context.Context, store jobdir.Store) (*Loads, error) {
 	l := new(Loads)
 	if there, err := read(ctx, store, LoadsName, l); !there || err != nil {
@@ -104,7 +104,7 @@ type LoadsSummary struct {
 	Loads    []LoadDone `json:"loads"`
 }
 
-// LoadDone is the final state of a load, or shows that it is open.
+// LoadDone is the final state of a load, or of one that is still open.
 type LoadDone struct {
 	Name     string `json:"name"`
 	State    string `json:"state"` // finished, stopped, not run, or open
@@ -133,7 +133,7 @@ type Several struct {
 	Loads *Loads
 	job   *Job // the directory's job, for its leases
 	ended map[string]*LoadDone
-	// failed has the errors of loads that this process gave up. Other processes may succeed with them.
+	// failed holds the errors of loads on which this process gave up. Other processes may succeed with them.
 	failed map[string]error
 }
 
@@ -149,7 +149,7 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	return &Several{Loads: l, job: j, ended: map[string]*LoadDone{}, failed: map[string]error{}}, nil
 }
 
-// Work takes loads, like other processes, until all have ended. do works on a load until it is done or all are stopped.
+// Work takes loads, like other processes, until all have ended. do works on a load until it is done or the job stops.
 func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary,
 	err error) {
 	begun := false
@@ -207,7 +207,7 @@ func (s *Several) at(all []*LoadDone, name string) *LoadDone {
 	return all[slices.IndexFunc(all, func(d *LoadDone) bool { return d.Name == name })]
 }
 
-// take works on a load that no other process works on, or helps with it if its source permits one more.
+// take works on a load if no other process does, or if helps is set and the load's source permits another worker.
 func (s *Several) take(ctx context.Context, l *OneLoad, helps bool,
 	do func(context.Context, string) error) (worked bool, err error) {
 	var held []*jobdir.Lease
@@ -261,7 +261,7 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool,
 	return true, nil
 }
 
-// failure returns the error of a process for which only failed loads remain: the one that sets the exit code.
+// failure returns the error that sets the exit code of a process for which only failed loads remain.
 func (s *Several) failure() (first error) {
 	for _, err := range s.failed {
 		if first == nil || exitcode.First(exitcode.Of(first), exitcode.Of(err)) != exitcode.Of(first) {
@@ -271,7 +271,7 @@ func (s *Several) failure() (first error) {
 	return first
 }
 
-// stoppedOf returns a *StoppedError if a load was stopped, so that the job is not done and can be continued.
+// stoppedOf returns a *StoppedError if a load was stopped. Then the job is not done, and can be continued.
 func stoppedOf(all []*LoadDone) error {
 	var codes []int
 	why := new(StoppedError)
@@ -287,7 +287,7 @@ func stoppedOf(all []*LoadDone) error {
 	return why
 }
 
-// Continue undoes the stops of loads, except of those that exceeded their error limit, whose exit code remains.
+// Continue undoes the stops of loads. Loads that exceeded their error limit remain stopped, with their exit code.
 func (s *Several) Continue(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *Several) Continue(ctx context.Context) error {
 	return s.Reopen(ctx)
 }
 
-// Reopen discards the ends of loads that were stopped and now continue, after a raised limit or the user's Continue.
+// Reopen discards the ends of stopped loads that may continue because of a raised limit or the user's Continue.
 func (s *Several) Reopen(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -351,7 +351,7 @@ func (s *Several) Reopen(ctx context.Context) error {
 
 func (s *Several) storeOf(load string) jobdir.Store { return jobdir.Below(s.job.store, FolderOf(load)) }
 
-// endedFolder has an object per ended load, so that workers looking for work need only list it.
+// endedFolder has an object per ended load, so that workers that look for work need only list it.
 const endedFolder = "ended/"
 
 func endedName(load string) string { return endedFolder + load + ".json" }
@@ -378,7 +378,7 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 		}
 		all = append(all, d)
 	}
-	for i := 0; i < len(all); i++ { // successors of unsuccessful loads, which may precede these
+	for i := 0; i < len(all); i++ { // finds successors of unsuccessful loads, which may precede them in the list
 		d, l := all[i], &s.Loads.Loads[i]
 		if d.over() {
 			continue
@@ -430,7 +430,7 @@ func (s *Several) noteEnd(ctx context.Context, load string) error {
 	return putJSON(ctx, s.job.store.Put, endedName(load), d)
 }
 
-// summary returns how the job ended, nil if it has not.
+// summary returns how the job ended, or nil if it has not.
 func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
 	done := new(LoadsSummary)
 	if there, err := read(ctx, s.job.store, summaryName, done); !there || err != nil {

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// manyLoads are loads that only take time: some seconds of one process, or less if several help.
+// manyLoads holds loads that only take time: some seconds of one process, or less if several processes help.
 type manyLoads struct {
 	*world
 	loads *Loads
@@ -111,7 +111,7 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 	return nil
 }
 
-// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, one of them killed.
+// TestWorkersShareTheLoadsOfAJob loads 200 tables with 8 workers, one of which is killed.
 func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 200))
@@ -164,7 +164,7 @@ func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	})
 }
 
-// TestStoppedLoadEndsTheJobAfterTheOthers: its successors do not run before the job is continued.
+// The successors of a stopped load must not run before the job is continued.
 func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 30}, func(l *OneLoad) {
@@ -189,7 +189,7 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	})
 }
 
-// TestFailedLoadDoesNotBlockOthers: its input may be missing only on this machine, so another process may do it.
+// The input of a failed load may be missing only on this machine, so another process may succeed.
 func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1, "after f": 1}, func(l *OneLoad) {
@@ -211,7 +211,7 @@ func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// TestJobStopStopsTheCurrentLoad: a stop of the job also stops a load that was begun before.
+// A stop of the job must also stop a load that had begun before.
 func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		whole := newWorld(t).store

@@ -9,10 +9,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// shardsEach is the number of shards per process: several, so that a slow or lost process delays the others little.
+// shardsEach is the number of shards per process. It is above one, so that a slow or lost process delays others little.
 const shardsEach = 3
 
-// mostShards limits the shards of a job, as each split's run has rows of each shard.
+// mostShards limits the shards of a job, because each split's run has rows of each shard.
 const mostShards = 1024
 
 // keyRange is a range of the first key column while shards are made.
@@ -68,9 +68,9 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	return ranges
 }
 
-// weigh estimates each range's share of the rows; every place of the sample weighs the same. A range without samples
+// weigh estimates each range's share of the rows. Places of the sample have equal weights. A range without samples
 // counts as half a sampled row if the input is shuffled. If it is sorted, so that places fall in different ranges, 64
-// places meet at most 64 of 128 partitions: such a range then counts as the rows of one place.
+// places meet at most 64 of 128 partitions, so such a range counts as the rows of one place.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
 		i, found := slices.BinarySearchFunc(ranges[1:], v,
@@ -127,7 +127,7 @@ func frequent(sample []table.Value, shards int) (values []table.Value) {
 	return values
 }
 
-// successor returns the first value after v; false if there is none.
+// successor returns the first value after v, or false if there is none.
 func successor(v table.Value) (table.Value, bool) {
 	if v.Type == table.Integer {
 		v.Int++
@@ -160,7 +160,7 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 	return true
 }
 
-// middle returns where to cut a range's sample, at the change of values nearest its middle; 0 if it cannot be cut.
+// middle returns the index at which to cut a range's sample: the change of values nearest its middle, or 0 if none.
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {

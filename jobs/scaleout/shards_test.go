@@ -110,7 +110,7 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// TestSplitReadsLittleMoreThanItsBytes ends splits anywhere in pieces, and cuts the last piece at any record.
+// TestSplitReadsLittleMoreThanItsBytes ends splits anywhere in a piece, and the last piece at any record.
 func TestSplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	for _, size := range []int{41, 97, 500, 3000, 1 << 20} {
 		t.Run(fmt.Sprint(size), inJob(func(t *testing.T, w *world) {
@@ -144,15 +144,15 @@ func TestSplitReadsLittleMoreThanItsBytes(t *testing.T) {
 
 var machines = flag.Bool("scaleout-machines", false, "measure 64 to 512 partitions with 1 to 32 processes, simulated")
 
-// The loads of TestMoreMachinesLoadFaster.
+// The parameters of TestMoreMachinesLoadFaster.
 const (
 	unitsOfPartition = 100 // rows per second
 	requestsInFlight = 4   // per process
 	rowsOfRequest    = 50
-	slowestAct       = 30 * time.Millisecond // maximum round trip for an object or a request; the average is half
+	slowestAct       = 30 * time.Millisecond // maximum round trip for an object or a request; the average is half of it
 )
 
-// TestMoreMachinesLoadFaster has a machine per process. Only requests, objects and partitions' capacity take time.
+// TestMoreMachinesLoadFaster simulates a machine per process. Only requests, objects and the capacity limit take time.
 func TestMoreMachinesLoadFaster(t *testing.T) {
 	each, partitions, processes := 500, []int{64}, []int{1, 4}
 	if *machines {
@@ -292,7 +292,7 @@ func TestStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 	})
 }
 
-// TestShardOfALargeJobReadsOnlyItsOwnExtents: 20,000 splits have 25,000,000 extents of 1,250 shards, too many to read.
+// 20,000 splits have 25,000,000 extents of 1,250 shards, too many for a process to read all of them.
 func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, shards, rows = 20_000, 1250, 3
@@ -352,7 +352,7 @@ func (r *results) List(context.Context, string) (names []string, err error) {
 	return names, nil
 }
 
-// TestWorkerOfALargeJobSeldomListsAllResults has a worker and 99 others, each of which reads a split in two seconds.
+// TestWorkerOfALargeJobSeldomListsAllResults runs a worker among 99 others, which read a split in two seconds each.
 func TestWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, others = 20_000, 99
@@ -384,7 +384,7 @@ func TestWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 	})
 }
 
-// TestForecastsGrowWithTheInputs: no step may grow with a product of splits, shards and workers.
+// The cost of a step must not grow with a product of splits, shards and workers.
 func TestForecastsGrowWithTheInputs(t *testing.T) {
 	of := func(bytes int64, workers int) *Outlook {
 		rows := bytes / 77

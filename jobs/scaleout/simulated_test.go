@@ -43,7 +43,7 @@ var (
 	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
 )
 
-// few returns the number of seeds to run: n, or one with -short, which the race detector needs.
+// few returns the number of seeds to run: n or, with -short, at most one, because the race detector is slow.
 func few(n int) int {
 	if testing.Short() {
 		return min(n, 1)
@@ -62,7 +62,7 @@ func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
 	}
 }
 
-// process is a process of the job, whose acts may be slow, happen after a long pause, or never happen.
+// process is a process of the job. Its acts may be slow, happen after a long pause, or never happen.
 type process struct {
 	w    *world
 	name string
@@ -74,7 +74,7 @@ type process struct {
 	left   int           // acts until it dies; negative means never
 	frozen time.Time     // end of the current pause
 	pauses float64       // probability, per act, of a pause longer than a lease
-	faults float64       // probability, per act, that the store fails, before or after the act took effect
+	faults float64       // probability, per act, that the store fails before or after the act takes effect
 	slow   time.Duration // maximum duration of an act; 0 means 30 ms
 	ahead  time.Duration // lead of its clock
 	denied bool          // the service refuses its keys
@@ -103,7 +103,7 @@ func (p *process) goesWrong(wrong func(verb, name string, done bool) error) {
 	p.wrong = wrong
 }
 
-// wrongWith returns the error that a test has set for an act, before (done is false) or after it took effect.
+// wrongWith returns the error that a test has set for an act. done tells whether the act has taken effect.
 func (p *process) wrongWith(verb, name string, done bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *process) do(verb, name string, do func() error) error {
 	return errors.Join(err, p.wrongWith(verb, name, true))
 }
 
-// act is called before everything that others can see of the process.
+// act is called before each act of the process that others can observe.
 func (p *process) act() error {
 	p.mu.Lock()
 	if p.left == 0 {
@@ -179,7 +179,7 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
-// RoundTrip may send a request long after the check that permitted it. The request is applied, and its response lost.
+// RoundTrip may send a request long after the check that permitted it. It is applied, but its response is lost.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -261,7 +261,7 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 			if rnd.IntN(3) == 0 {
 				key = "k5000" // a hot key
 			}
-			if w.order == plan.OrderNone { // keys must be unique, as any row of a key may win
+			if w.order == plan.OrderNone { // keys must be unique, because any row of a key may win
 				key = fmt.Sprintf("k%04d", len(w.want)*7919%9999)
 			}
 			what := fmt.Sprintf("file %d, record %d", n, i)
@@ -335,7 +335,7 @@ func (w *world) sdk() *tablestore.TableStoreClient {
 	return conformance.Try(client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)).Must(w.t)
 }
 
-// tries is like run, but do may fail if another attempt can succeed.
+// tries is like run, but permits do to fail if another attempt can succeed.
 func (p *process) tries(do func(ctx context.Context, j *Job) error) {
 	err := p.run(do)
 	conformance.True(p.w.t, passing(err), "%s: %v", p.name, err)
@@ -377,10 +377,10 @@ func (w *world) check(s *Summary) {
 	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)
 }
 
-// passing reports whether another attempt may succeed, because the process died, or was too late or too early.
+// passing reports whether another attempt may succeed, for example because the process died or was too late.
 func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
-// TestAnyOrderOfTasksLeavesTheSameTable has processes that repeat tasks, die at any act, and pause longer than a lease.
+// TestAnyOrderOfTasksLeavesTheSameTable runs processes that repeat tasks, die at any act, or pause longer than a lease.
 func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) { eachSeed(t, randomJob) }
 
 func randomJob(t *testing.T, seed uint64) {
@@ -407,7 +407,7 @@ func randomJob(t *testing.T, seed uint64) {
 	processes.Wait()
 	w.planned(request)
 	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
-	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // only now: planning refuses a store with late listings
+	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // after planning, which refuses late listings
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
 		acts := rnd.IntN(600)
@@ -424,7 +424,7 @@ func randomJob(t *testing.T, seed uint64) {
 		}
 	}
 	s := w.finish()
-	processes.Wait() // stopped ones may still have sent requests
+	processes.Wait() // stopped processes may still have sent requests
 	// Abandoned requests, like pauses, may take minutes of virtual time.
 	time.Sleep(10 * time.Minute)
 	w.check(s)

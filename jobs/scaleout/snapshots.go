@@ -7,12 +7,12 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// SummaryLive describes sources that change while they are read. Each row is as of the time its range was read.
+// SummaryLive describes sources that change while they are read. A row is as of the time when its range was read.
 type SummaryLive struct {
 	Live bool `json:"live,omitempty"`
-	// Consistent says that all rows are from one snapshot of the source; nil if it has none.
+	// Consistent reports whether all rows are from one snapshot of the source. It is nil if the source has none.
 	Consistent *bool             `json:"consistent,omitempty"`
-	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // those that were read, with the ranges read from each
+	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // the snapshots read, with the ranges read from each
 	source.Position
 }
 

@@ -23,7 +23,7 @@ type shardOrigin struct {
 	run  *reducedResult
 	name string
 	key  []table.KeyColumn
-	// inTurn reads the frames in key order. lower and upper are ordering keys that limit the frames; nil means unbounded.
+	// inTurn reads the frames in key order. lower and upper are ordering keys that limit them; nil means no limit.
 	inTurn       bool
 	lower, upper []byte
 }
@@ -56,7 +56,7 @@ func (o *shardOrigin) frames() []shardFrame {
 		return all
 	}
 	order := readorder.Spread(sections, 0)
-	if o.job.Plan.Unique { // the keys of frames are unknown; shuffling spreads sorted ones
+	if o.job.Plan.Unique { // the keys of frames are unknown; if they are sorted, shuffling spreads them
 		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order),
 			func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
@@ -76,7 +76,7 @@ func rowOf(frames []shardFrame, record int64) int64 {
 	return f.row + record - f.first
 }
 
-// shardRows is the source of a shardOrigin. Its pieces and splits name frames, which parsers read.
+// shardRows is the source of a shardOrigin. Its pieces and splits refer to frames, which parsers read.
 type shardRows struct {
 	source.Pages
 	source.TableRows // the row of each record has its added columns
@@ -86,7 +86,7 @@ type shardRows struct {
 	frames []shardFrame
 	bytes  int64
 	next   int
-	begin  source.Place // place where reading begins; requested concurrently
+	begin  source.Place // place where reading begins; read concurrently
 }
 
 type shardFrame struct {
@@ -111,7 +111,7 @@ func (r *shardRows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
 }
 
-// Sample returns no records, as the table has the types of the key, and rows have everything else.
+// Sample returns no records, because the table has the types of the key, and rows have everything else.
 func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err error) {
 	return min(1, len(r.frames)), nil
 }
@@ -191,7 +191,7 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 	return records, 0, nil
 }
 
-// origins finds the input records of rows of the run; next returns the rows' numbers in the run, in ascending order.
+// origins finds the input records of rows of the run. next returns the rows' numbers in the run, in ascending order.
 func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error),
 	each func(number int64, r *runfile.Row) error) error {
 	var unpacker runfile.Unpacker

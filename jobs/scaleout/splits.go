@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Split sizes in input bytes. Every process gets several splits, and a lost one costs little, but there are few enough.
+// Split sizes in input bytes. Each process gets several splits, a lost one costs little, and there are few enough.
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
@@ -31,7 +31,7 @@ func splitSize(total int64, workers int, given int64) int64 {
 	return max(size, total/manySplits)
 }
 
-// divide divides the inputs into splits. Large sources with random access are cut at record boundaries, others not.
+// divide divides the inputs into splits. It cuts only large sources with random access, at record boundaries.
 func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (splits []Split, err error) {
 	var group Split
 	flush := func() {
@@ -98,7 +98,7 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 	if n := len(splits); n > 0 {
 		first := &splits[0].Parts[0]
 		first.Record, first.Line, first.Offset = 0, 0, 0 // the source itself determines its beginning
-		splits[n-1].Parts[0].Records = -1                // to the end, including bytes after the last record
+		splits[n-1].Parts[0].Records = -1                // up to the end, including bytes after the last record
 	}
 	return splits, alone.Sources[0].Suspend()
 }

@@ -37,7 +37,7 @@ type Status struct {
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
 	Written    int64 `json:"written"`
-	// BytesRead is the part of Bytes in splits that were read.
+	// BytesRead is the part of Bytes that is in splits already read.
 	BytesRead int64 `json:"bytes_read"`
 	Bytes     int64 `json:"bytes"`
 
@@ -58,12 +58,12 @@ type StageState struct {
 	Held  int    `json:"held"` // tasks that a process is working on
 }
 
-// Worker is a process that works on a task, or was lost while it did.
+// Worker is a process that works on a task, or was lost while working on it.
 type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
-	// Silent is the time without a sign of life in seconds, by both clocks; 0 means less than a lease's term.
+	// Silent is the time in seconds, by both clocks, without a sign of life. 0 means less than a lease's term.
 	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
@@ -75,7 +75,7 @@ type Watcher struct {
 	lookedAt time.Time
 }
 
-// NewWatcher returns a Watcher of a planned job. The process need not be able to work on it.
+// NewWatcher returns a Watcher of a planned job. The process need not be able to work on the job.
 func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	p, err := ReadPlan(ctx, store)
 	if err != nil {

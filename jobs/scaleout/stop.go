@@ -60,7 +60,7 @@ func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 	return putJSON(ctx, j.store.Put, stopName, why)
 }
 
-// stopRefused stops all processes if err is a permanent refusal by the service, which each of them would get.
+// stopRefused stops all processes if err is a permanent refusal by the service, because each of them would get it.
 func (j *Job) stopRefused(ctx context.Context, err error) {
 	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
 		// An error here is less important than err.
@@ -68,7 +68,7 @@ func (j *Job) stopRefused(ctx context.Context, err error) {
 	}
 }
 
-// forgetRefusal undoes stopRefused, as the service may accept requests of a process that begins later.
+// forgetRefusal undoes stopRefused, because the service may accept requests of a process that begins later.
 func (j *Job) forgetRefusal(ctx context.Context) error {
 	if why, stopped := errors.AsType[*StoppedError](j.stopped(ctx)); stopped && why.Code == exitcode.Refused {
 		return j.store.Delete(ctx, stopName)
@@ -76,7 +76,7 @@ func (j *Job) forgetRefusal(ctx context.Context) error {
 	return nil
 }
 
-// counted has the record counts of all finished tasks.
+// counted holds the record counts of all finished tasks.
 type counted struct{ Read, Rejected int64 }
 
 // Continue undoes a stop, unless the error limit is exceeded.
@@ -157,7 +157,7 @@ func (j *Job) limit(ctx context.Context, rejected int64) error {
 	return j.overLimit(ctx, n, false)
 }
 
-// overLimit stops the job if the counts exceed the limit; end says whether they are those of the whole job.
+// overLimit stops the job if the counts exceed the limit. end is set if they are those of the whole job.
 func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	limit, err := j.maxErrors(ctx)
 	if err != nil || !limit.Exceeded(n.Rejected, n.Read, end) {
@@ -177,8 +177,8 @@ const stopEvery = 5 * time.Second
 // errOver reports that another attempt has done the task.
 var errOver = errors.New("another attempt has done the task")
 
-// watched calls do, and drains its loads when the job is stopped, the process must end, or over (may be nil) reports
-// that another attempt has done the task: a process paused for hours must not send rows after the job's end.
+// watched calls do, and drains its loads when the job is stopped, the process must end, or over, if not nil, reports
+// that another attempt has done the task, because a process paused for hours must not send rows after the job's end.
 func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool,
 	do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Shards are ranges of keys, and writing one at a time would leave partitions idle, so a process writes several.
+// A process writes several shards at the same time. A shard is a range of keys, so one would leave partitions idle.
 
 // atATime returns the number of shards that a process writes concurrently.
 func (p *Plan) atATime() int {
@@ -20,10 +20,10 @@ func (p *Plan) atATime() int {
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
-// atATimeAfter returns the number of further shards that it writes for lost processes beside its own.
+// atATimeAfter returns the number of shards that it writes for lost processes in addition to its own.
 func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 
-// mostWatched limits the open shards that a process watches for lost writers: if there are more, shards end often.
+// mostWatched limits the open shards that a process watches for lost writers. With more, some shard ends often.
 const mostWatched = 64
 
 // DiskBytes estimates a worker's disk space for data beyond its memory: sorted and waiting shards, inputs, run folder.
@@ -35,7 +35,7 @@ func (p *Plan) DiskBytes() int64 {
 	return 1<<30 + 2*int64(float64(p.atATime()+p.atATimeAfter())*heaviest*float64(p.Bytes))
 }
 
-// meter divides the CPU seconds of a process among concurrent tasks: each gets those since the end of the previous one.
+// meter divides the CPU seconds of a process among concurrent tasks. Each gets those since the previous one ended.
 type meter struct {
 	mu   sync.Mutex
 	last float64
@@ -115,7 +115,7 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// divide reduces the process's resources to those of one of parts.
+// divide reduces the process's resources to those of one of the parts.
 func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
 }

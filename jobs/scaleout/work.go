@@ -14,15 +14,15 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// A process without a task looks for one again after lookEvery, or later if looking is slow, so that it takes at most a
-// fifth of the time: hundreds of processes reading hundreds of leases overload a store. mostPause limits the delay.
+// A process without a task looks for one every lookEvery. It waits longer if looking is slow, so that it looks for at
+// most a fifth of the time: hundreds of processes reading hundreds of leases overload a store. mostPause is the limit.
 const (
 	lookEvery = 2 * time.Second
 	mostPause = 15 * time.Second
 )
 
-// Work takes tasks until the job is done, together with any number of other processes. It takes over the tasks of lost
-// processes. The summary is that of the whole job. A permanent refusal by the service, and a stop, end all processes.
+// Work takes tasks until the job is done, as do any number of other processes. It takes over the tasks of lost
+// processes. The summary is that of the whole job. A permanent refusal by the service, or a stop, ends all processes.
 func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	defer func() { j.stopRefused(ctx, err) }()
 	stop := func() error { return nil }
@@ -53,7 +53,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 				return worked, false, err
 			}
 			if !j.Plan.Direct {
-				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which may take long
+				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which may take a long time
 					return false, false, err
 				}
 			}
@@ -64,10 +64,10 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	return s, err
 }
 
-// idleSteps is the number of idle steps before a process says so.
+// idleSteps is the number of idle steps after which a process reports that it is idle.
 const idleSteps = 5
 
-// persist repeats a step until it is over. It pauses when nothing can be done and, within --retry-for, after failures.
+// persist repeats a step until over is set. It pauses if nothing could be done and, within --retry-for, after failures.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // start of the failures; zero if there are none
@@ -107,7 +107,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 	}
 }
 
-// rest returns why no further task may begin.
+// rest returns an error if no further task may begin.
 func (j *Job) rest(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -118,13 +118,13 @@ func (j *Job) rest(ctx context.Context) error {
 	return j.stopped(ctx)
 }
 
-// stage is a kind of task; all its tasks must be done before the next stage's.
+// stage is a kind of task. All tasks of a stage must be done before those of the next.
 type stage struct {
 	tasks  int
 	result func(i int) string // name of the result
 	folder func(i int) string // of the lease
 	do     func(ctx context.Context, i int) error
-	sends  bool // the task sends rows, and takes its lease itself, after its share of the ceilings
+	sends  bool // the task sends rows: it first takes its share of the ceilings, then its lease itself
 }
 
 func (j *Job) stages() []stage {
@@ -149,7 +149,7 @@ func (j *Job) stages() []stage {
 	return all
 }
 
-// workOnce does one open task after the reading stage, if there is one. A non-nil summary means that the job is done.
+// workOnce does one open task of the stages after reading, if there is one. If the summary is not nil, the job is done.
 func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
 	for _, st := range j.stages()[1:] {
 		open, err := j.open(ctx, st)
@@ -185,7 +185,7 @@ const (
 	askedBefore = 8
 )
 
-// remembered returns the tasks open at the last listing, if that is recent and the first of them is still open.
+// remembered returns the tasks that were open at the last listing, if that is recent and the first is still open.
 func (j *Job) remembered(ctx context.Context, st stage) []int {
 	l := j.looks[st.result(0)]
 	if l == nil || time.Since(l.at) >= looksApart*l.took {
@@ -203,8 +203,8 @@ func (j *Job) remembered(ctx context.Context, st stage) []int {
 	return nil
 }
 
-// open returns the tasks of a stage without a result. They are shuffled, so that processes that begin at the same time
-// try different ones. Some may have a result by now. If there are none, all are done.
+// open returns the tasks of a stage that have no result, or had none recently. They are shuffled, so that processes
+// that begin at the same time try different ones. If there are none, all tasks are done.
 func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 	if open := j.remembered(ctx, st); len(open) > 0 {
 		return open, nil
@@ -228,7 +228,7 @@ func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 	return open, nil
 }
 
-// takeOne does one of the tasks that no other process holds.
+// takeOne does one of the open tasks that no other process holds.
 func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, err error) {
 	for _, i := range open {
 		if !st.sends {

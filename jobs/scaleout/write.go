@@ -41,7 +41,7 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 		return err
 	}
 	rejected, err := do(lease)
-	if lost := lease.Check(); err != nil && lost != nil { // after a pause, other errors may come first
+	if lost := lease.Check(); err != nil && lost != nil { // after a pause, other errors may occur first
 		lease.Abandon()
 		return fmt.Errorf("%s: %w", folder, lost)
 	}
@@ -128,7 +128,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	return report, nil
 }
 
-// rowsConfig returns the configuration of a load of finished rows.
+// rowsConfig returns the configuration of a load whose rows are finished.
 func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg := j.o.Load
 	cfg.Inputs = []string{name}
@@ -225,7 +225,7 @@ func writtenOf(report *pipeline.Report) written {
 	}
 }
 
-// shard returns the result of a shard, nil if it was not written.
+// shard returns the result of a shard, or nil if it was not written.
 func (j *Job) shard(ctx context.Context, i int) (*shardResult, error) {
 	return cached(ctx, j, j.known.written, i, shardName(i),
 		func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })

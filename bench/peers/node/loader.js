@@ -1,6 +1,6 @@
 'use strict';
 // Loads a CSV file into a table with the official SDK for Node, as tsbench client runs its --baseline-cmd: BENCH_FILE, BENCH_TABLE and
-// BENCH_COLUMNS name the data, TABLESTORE_… the server. Sends 200 rows per request, eight at once. Fields have no quotes.
+// BENCH_COLUMNS name the data, TABLESTORE_… the server. It sends 200 rows per request, 8 at once. Fields lack quotes.
 
 const fs = require('node:fs');
 const readline = require('node:readline');

@@ -11,7 +11,7 @@ import (
 
 // clock is the format of a column's times. The zero clock means that the column holds no times.
 type clock struct {
-	layout string // layout, as in package time, of texts that do not sort by time
+	layout string // layout, as in package time, if the texts do not sort by time; else ""
 	told   bool   // the column holds times
 	day    bool   // the times are days
 	period string // layout or unit with which an expression finds the month; "" if there is none
@@ -41,8 +41,8 @@ var arrivalName = regexp.MustCompile(`(?i)(creat|order|insert|arriv|event|start|
 // timeName matches names of time columns.
 var timeName = regexp.MustCompile(`(?i)(time|date|timestamp|_at$|_on$|_ts$|^ts$|时间|日期)`)
 
-// findClock detects times in a sampled column: the file declares them, every text parses as a time, or the column has a
-// name that suggests time and integers in the range of Unix times.
+// findClock detects times in a sampled column: times that the file declares, texts that all parse as times, or integers
+// in the range of Unix times in a column whose name suggests time.
 func findClock(c *column) clock {
 	if len(c.texts) == 0 || c.floating() {
 		return clock{}
@@ -80,7 +80,7 @@ func all(texts [][]byte, f func([]byte) bool) bool {
 var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04",
 	"2006-01-02"}
 
-// units are the units of Unix times, named as in key expressions.
+// units maps the units of Unix times, named as in key expressions, to their number per second.
 var units = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 // unixTimes returns the unit in which the integers are times between 1990 and 2100, or "".

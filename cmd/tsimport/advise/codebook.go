@@ -7,7 +7,7 @@ import (
 )
 
 // codebook maps texts to 64-bit codes that sort like the texts. The fewer characters occur at each offset, the longer
-// the encoded prefix. Texts that the sample does not resemble may have the code of a neighbour.
+// the encoded prefix. Texts unlike those of the sample may get a neighbour's code.
 type codebook struct {
 	places []place
 	tail   []uint64 // number of codes of the remaining places

@@ -8,11 +8,11 @@ import (
 
 // Values are cold if they recur for a while and then stop, like the values of a cohort.
 const (
-	coldRepeats = 20   // minimum rows per value: on average, and in the first half for one that may be cold
+	coldRepeats = 20   // minimum rows per value: on average, and in the first half for a value that may be cold
 	coldLeast   = 1000 // minimum rows of the input
 )
 
-// perPeriod returns the fix for values that become cold, a table per period. A hash would mix cold rows with hot ones.
+// perPeriod returns a table per period as the fix for values that become cold, or nil. A hash would mix cold with hot.
 func (s *survey) perPeriod(c *Candidate) *Fix {
 	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential &&
 		c.cause != inRuns && c.cause != skewed && c.cause != fewValues {

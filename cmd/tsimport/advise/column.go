@@ -27,7 +27,7 @@ type column struct {
 	kinds sampleKind // kinds of values in the sample
 
 	numbers  bool // most texts of the sample are numbers
-	decimals bool // some of these have a point
+	decimals bool // some of these numbers have a decimal point
 
 	rows, nulls, empty int64
 	distinct           sketch.Distinct
@@ -56,7 +56,7 @@ const (
 	maxTexts = 4096
 )
 
-// keptText is the maximum length of a kept text, longer than is needed for display, codebooks or times.
+// keptText is the maximum length of a kept text. It suffices for display, codebooks and times.
 const keptText = 256
 
 // textBytes is the approximate overhead of a kept text.
@@ -112,7 +112,7 @@ func (c *column) settle(t table.Type, budget int64) {
 	}
 }
 
-// endSample frees the sample once it is known whether the column has a place in kept.
+// endSample makes the codebook of a column that has a place in kept, and frees the sample.
 func (c *column) endSample() {
 	if !c.integer && c.code >= 0 {
 		c.book = newCodebook(c.texts)
@@ -133,7 +133,7 @@ func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	return numbers, numbers && decimals
 }
 
-// floating reports whether the values are doubles or booleans, which as a key would be texts in no useful order.
+// floating reports whether the values are doubles or booleans. As keys they would be texts without a useful order.
 func (c *column) floating() bool { return c.own == table.Double || c.own == table.Boolean }
 
 func (c *column) see(v *table.Value, keep *kept, count bool) {
@@ -225,7 +225,7 @@ func (c *column) store(keep *kept, code, hash uint64, text []byte) {
 	}
 }
 
-// textOf returns the value in a string key column. It allocates only for values of other types, which are rare.
+// textOf returns a value's text in a string key column. It allocates only for values of other types, which are rare.
 func textOf(v *table.Value) []byte {
 	switch v.Type {
 	case table.Integer:

@@ -53,7 +53,7 @@ func (s *survey) command(table string, keys []string) []string {
 	return args
 }
 
-// commands completes the keys of fixes and splices, as rows with equal keys would become one row.
+// commands completes the keys of fixes and splices, because rows with equal keys would become one row.
 func (s *survey) commands() {
 	for _, c := range s.report.Candidates {
 		switch f := c.Fix; {
@@ -123,7 +123,7 @@ func (s *survey) plainKey(c *column) string {
 	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
-// best returns the candidate for the recommended key: good before fixed ones, then identifying columns, then the first.
+// best returns the candidate for the recommended key. Good ones precede fixed ones, and identifying columns others.
 func (s *survey) best() *Candidate {
 	score := func(c *Candidate) int {
 		p := c.parts[0]

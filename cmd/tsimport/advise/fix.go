@@ -63,14 +63,14 @@ func (s *survey) fix(c *Candidate) {
 
 // keep drops a fix that does not help.
 func (s *survey) keep(c *Candidate) {
-	// The lower threshold is for few rows: then a window has so few values that even hashes share partitions.
+	// The lower threshold is for few rows, because a window then has so few values that even hashes share partitions.
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
 		c.Fix = nil
 	}
 }
 
-// Digits that the padding supports.
+// Limits of the digits that padding supports.
 const (
 	maxIntegerDigits = 18 // all numbers of this length fit into 64 bits
 	maxPadDigits     = 64

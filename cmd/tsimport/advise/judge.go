@@ -13,8 +13,8 @@ import (
 
 // Thresholds of the verdicts.
 const (
-	goodShare = 0.7   // share of the capacity of a good key
-	someShare = 0.35  // share of a usable key, with a fix
+	goodShare = 0.7   // minimum share of the capacity that a good key uses
+	someShare = 0.35  // minimum share that a usable key uses, with a fix
 	maxKey    = 1024  // maximum bytes of a key column
 	longKey   = 64    // bytes above which keys cost too much in every row
 	nullShare = 0.001 // share of nulls above which they are not accidental
@@ -153,7 +153,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 	f.Hottest = float64(most) / float64(s.kept.rows)
 	f.Distinct = int64(distinct)
 	if !s.kept.all() {
-		f.Distinct = int64(float64(distinct) * scale) // assumes new values in other rows; single columns replace it below
+		f.Distinct = int64(float64(distinct) * scale) // assumes new values in other rows; replaced below for single columns
 	}
 	if c := parts[0]; len(parts) == 1 {
 		// If not all rows were kept, the estimate over all rows is better. It cannot exceed the number of rows.
@@ -203,13 +203,13 @@ func (s *survey) monotonic(c *column) string {
 	return "no"
 }
 
-// divides returns among how many values a splice divides a growing value's rows, a product over its independent parts.
+// divides returns the number of values to which a splice distributes the rows of a growing value.
 func (s *survey) divides(parts []*column) float64 {
 	factor := 1.0
 	for i := 1; i < len(parts); i++ {
 		own := float64(s.distinctOf(parts[i]))
 		switch each, rows := s.together(parts[:i], parts[i]); {
-		case rows < 1.5: // nothing repeats; few values are assumed to depend on the earlier parts
+		case rows < 1.5: // no value repeats; a column with few values is assumed to depend on the earlier parts
 			if own > float64(4*s.Partitions) {
 				factor *= own
 			}

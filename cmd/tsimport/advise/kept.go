@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
 )
 
-// Rows are kept in blocks of consecutive input rows, so that neighbours within a block are true neighbours.
+// keptBlock is the number of consecutive rows that are kept together, so that neighbours are those of the input.
 const keptBlock = 8192
 
 // maxKept limits the rows kept, regardless of memory: more would only take longer to simulate.
@@ -34,7 +34,7 @@ func newKept(columns int, memory int64) *kept {
 		counted: map[string][2]int{}}
 }
 
-// next reports whether to add the next row, with add for each column.
+// next reports whether to keep the next row. If so, call add for each column.
 func (k *kept) next() bool {
 	block := k.seen / keptBlock
 	k.seen++
@@ -68,7 +68,7 @@ func (k *kept) thin() {
 // all reports whether every row was kept.
 func (k *kept) all() bool { return k.stride == 1 }
 
-// order returns the rows in the order of a column, with equal ones in input order; nil means input order.
+// order returns the rows in the order of a column, and equal ones in input order. Nil means input order.
 func (k *kept) order(column int) []int32 {
 	codes := k.columns[column]
 	if slices.IsSorted(codes) {
@@ -82,7 +82,7 @@ func (k *kept) order(column int) []int32 {
 	return order
 }
 
-// mixed returns the rows in the order of a column, with equal ones in random order.
+// mixed returns the rows in the order of a column, and equal ones in random order.
 func (k *kept) mixed(column int) []int32 {
 	codes := k.columns[column]
 	order := make([]int32, k.rows)
@@ -103,7 +103,7 @@ func (k *kept) keys(columns ...int) simulate.Keys {
 	return keys
 }
 
-// groups returns the number of distinct combinations of the columns' values in all rows, and the rows of the largest.
+// groups returns the number of distinct combinations of the columns' values, and the rows of the most frequent one.
 func (k *kept) groups(columns ...int) (distinct, most int) {
 	name := fmt.Sprint(columns)
 	if n, known := k.counted[name]; known {

@@ -14,7 +14,7 @@ import (
 type Present struct {
 	Key          []string `json:"primary_key"` // the table's columns
 	PartitionKey string   `json:"partition_key"`
-	// Partitions says that ranges are the table's partitions; else they have about equal numbers of rows.
+	// Partitions is set if Ranges are the table's partitions. Otherwise they have about equal numbers of rows.
 	Partitions bool         `json:"by_partitions"`
 	Ranges     []Range      `json:"ranges"`         // in key order
 	Largest    []ValueSize  `json:"largest_values"` // up to ten, largest first
@@ -60,7 +60,7 @@ const (
 	hotExcess  = 0.25 // minimum by which a hot range's share of recent rows exceeds its share of all rows
 	smallRange = 1. / 3
 	coldPart   = 0.25 // share of the rows or values without recent rows
-	idleRange  = 0.02 // part of its share of recent rows below which a range is idle
+	idleRange  = 0.02 // a range is idle if its recent share is below this part of its share of all rows
 )
 
 // lies counts the rows of a table by range, as they are read in key order.

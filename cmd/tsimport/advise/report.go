@@ -15,7 +15,7 @@ type Report struct {
 	Rows        int64        `json:"rows"`
 	Rejected    int64        `json:"rejected"` // records that a load would reject; not included in other counts
 	FirstReject string       `json:"first_reject,omitempty"`
-	RowsKept    int          `json:"rows_kept"` // sample size of capacity shares, orders and groups
+	RowsKept    int          `json:"rows_kept"` // number of rows sampled for capacity shares, orders and groups
 	RowBytes    float64      `json:"row_bytes"` // average size of a row's names and values, as the service counts them
 	Partitions  int          `json:"partitions"`
 	Rate        int          `json:"rate"`   // rows per second
@@ -87,7 +87,7 @@ type Fix struct {
 	columns []string
 }
 
-// Key is a primary key for a partition key, with a load command.
+// Key is a primary key that begins with a partition key, and the command of a load with it.
 type Key struct {
 	Keys        []string `json:"primary_key"` // for --pk
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell

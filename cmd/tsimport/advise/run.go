@@ -36,7 +36,7 @@ func (e *UsageError) Error() string { return e.Message }
 
 func usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
 
-// maxStored limits the number of columns analysed in detail, the first ones and those requested.
+// maxStored limits the number of columns that are analysed in detail: the first ones, and those requested.
 const maxStored = 24
 
 // survey is the state of a run.
@@ -210,7 +210,7 @@ func (s *survey) see(values []table.Value, count bool) {
 	}
 }
 
-// gaps selects rows for expensive statistics: all at first, later in a long input one in eight at random.
+// gaps selects rows for expensive statistics: at first all, and later in a long input one in eight at random.
 type gaps struct {
 	seen, random uint64
 	skip         uint64
@@ -322,7 +322,7 @@ func (s *survey) checkNames() error {
 	return nil
 }
 
-// findArrival finds the order of live rows: that of the user's column, of the steadiest time column, or of the input.
+// findArrival finds the order of live rows: that of the user's column, the steadiest time column, or the input.
 func (s *survey) findArrival() {
 	a := &s.report.Arrival
 	defer func() {

@@ -104,7 +104,7 @@ func purchases(rows int) string {
 	return b.String()
 }
 
-func TestSpliceWithADependentColumnDoesNotHelp(t *testing.T) {
+func TestSpliceWithDependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
@@ -221,7 +221,7 @@ func TestDuplicateKeysAreReported(t *testing.T) {
 	conformance.Equal(t, strings.HasPrefix(r.Design.Unique, "3000 of all rows share"), true, "unique: %s", r.Design.Unique)
 }
 
-func TestRejectedRecordsAreNotCountedAndTheFirstIsShown(t *testing.T) {
+func TestRejectedRecordsAreNotCountedButFirstIsShown(t *testing.T) {
 	r := run(t, Config{}, write(t, "r.csv", "id,n\na,1\nb\nc,2\n"))
 	conformance.True(t, r.Rows == 2 && r.Rejected == 1 && strings.Contains(r.FirstReject, "1 fields, the header has 2"),
 		"%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
@@ -234,7 +234,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	conformance.True(t, err == nil && r.Rows == 2e4 && candidate(t, r, "CardID").Verdict == Recommended, "%v, %+v", err, r)
 }
 
-func TestWrongRequestsAreNamed(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	file := write(t, "a.csv", "id,price\na,1.5\n")
 	for want, c := range map[string]Config{
 		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
@@ -315,7 +315,7 @@ func TestColdValuesGetATablePerPeriod(t *testing.T) {
 	for _, tt := range []struct {
 		days      int
 		unix      bool
-		lifetime  int // rows in which a cohort's rows come
+		lifetime  int // number of rows within which a cohort's rows arrive
 		want, why string
 	}{
 		{300, false, 40, "c_{month(bought_at)}", "occur for a while"},
@@ -415,8 +415,8 @@ func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// TestRealDataVerdictsMatchAnExperts compares verdicts with those of an expert who knows the data.
-func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
+// TestVerdictsOnRealDataMatchExpert compares verdicts with those of an expert who knows the data.
+func TestVerdictsOnRealDataMatchExpert(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {
 		file, verdicts, arrival, key string

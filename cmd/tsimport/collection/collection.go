@@ -14,7 +14,7 @@ var (
 
 func init() { firstLate(debug.SetGCPercent) }
 
-// firstLate delays only the first collection. Most commands end before it, and early ones cost a quarter of their time.
+// firstLate delays only the first collection. Most commands end before it; early ones took a quarter of their time.
 func firstLate(setPercent func(int) int) {
 	if os.Getenv("GOGC") != "" {
 		return

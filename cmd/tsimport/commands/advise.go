@@ -74,7 +74,7 @@ func adviseRun(c *call) error {
 	return newAdvicePrinter(c.App.Writer).print(report)
 }
 
-// adviseConfig reads the flags; stop closes the source.
+// adviseConfig returns the configuration that the flags describe. stop closes its source.
 func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	stop = func() error { return nil }
 	defer func() {
@@ -144,7 +144,7 @@ func parseMemory(c *call) (int64, error) {
 	return n, nil
 }
 
-// readFlagsOf returns the given flags for reading input, for the suggested load.
+// readFlagsOf returns the flags for reading input that were given, for the command of the suggested load.
 func readFlagsOf(c *call) (args []string) {
 	for _, f := range flagsOf(options.Looking) {
 		name := f.Names()[0]

@@ -51,7 +51,7 @@ func (p *advicePrinter) print(r *advise.Report) error {
 	return err
 }
 
-// line writes a line, folded at words on a terminal; continuation lines are indented.
+// line writes a line. On a terminal it is folded between words, and continuation lines are indented.
 func (p *advicePrinter) line(indent int, format string, a ...any) {
 	text := printable(fmt.Sprintf(format, a...))
 	lead := indent
@@ -177,7 +177,7 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
-// shownRanges limits the ranges shown of a table, those with the most recent rows; JSON has all.
+// shownRanges is the number of a table's ranges shown: those with the most recent rows. JSON has all of them.
 const shownRanges = 5
 
 func (p *advicePrinter) present(r *advise.Present, rows int64) {
@@ -203,7 +203,7 @@ func (p *advicePrinter) present(r *advise.Present, rows int64) {
 	p.out.WriteByte('\n')
 }
 
-// command writes a command, never folded, since it is meant to be copied.
+// command writes a command without folding it, so that it can be copied.
 func (p *advicePrinter) command(k *advise.Key) {
 	if k.CommandText != "" {
 		fmt.Fprintf(&p.out, "  %s\n", printable(k.CommandText))
@@ -224,5 +224,5 @@ func (p *advicePrinter) design(r *advise.Report) {
 	if n := len(d.Keys); n > 1 {
 		p.line(0, "To read one row, all %d columns must be known.", n)
 	}
-	fmt.Fprintln(&p.out, printable(d.CommandText)) // never folded, to be copied
+	fmt.Fprintln(&p.out, printable(d.CommandText)) // not folded, so that it can be copied
 }

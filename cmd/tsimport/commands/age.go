@@ -179,7 +179,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	return nil
 }
 
-// identity names the instance, or the embedded store, in manifests, independent of how it is reached.
+// identity returns the name of the instance or embedded store in manifests. It does not depend on how that is reached.
 func (t *target) identity() (string, error) {
 	if !t.embedded {
 		return "instance " + t.Instance, nil

@@ -20,10 +20,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// archivedAt is the timestamp of all cells, the same in all archives, so that these can be equal.
+// archivedAt is the timestamp of all cells in all archives, so that archives can be equal.
 var archivedAt = time.Now().UnixMilli()
 
-// writeArchive makes an archive of rows with these ids, each with one cell, a text.
+// writeArchive makes an archive of rows with these ids, each with one string cell.
 func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids ...int64) *archive.Manifest {
 	t.Helper()
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
@@ -100,7 +100,7 @@ func TestArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
 }
 
-// TestUnacceptableCellsAreRefusedBeforeTheFirstRow: a sync writes nothing, not even acceptable rows.
+// TestUnacceptableCellsAreRefusedBeforeTheFirstRow checks that such a sync writes nothing, not even acceptable rows.
 func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
@@ -143,7 +143,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	holds(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null: an archive says itself how it is read")
 }
 
-// TestKeyThatMergesArchiveRowsIsRefused: such a load writes nothing, and such a comparison reports no result.
+// TestKeyThatMergesArchiveRowsIsRefused checks that such a load writes nothing, and such a comparison has no result.
 func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")
@@ -180,7 +180,7 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
 
-// TestVerifyMentionsArchiveRejectsLoadedLater: rows that were rejected and loaded later are not in the archive.
+// TestVerifyMentionsArchiveRejectsLoadedLater corrects and loads rejects of an archive, which the archive lacks.
 func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
@@ -196,7 +196,7 @@ func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }
 
-// TestWithoutNowAgesCountFromThePresent: a row of this month is written, and one of two years ago is archived.
+// TestWithoutNowAgesCountFromThePresent checks that a row of this month is written, and one of two years ago archived.
 func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
@@ -208,7 +208,7 @@ func TestWithoutNowAgesCountFromThePresent(t *testing.T) {
 	holds(t, said, "new table t_"+now.Format("200601")+" (class 1): 1 written", "1 archived")
 }
 
-// TestRejectsAreReadInTheDetectedDialect: the load has detected that fields are separated by semicolons.
+// TestRejectsAreReadInTheDetectedDialect has a load detect that semicolons separate fields, and loads its rejects.
 func TestRejectsAreReadInTheDetectedDialect(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id;n\n1;2,5\n2;x\n3;4,5\n")
@@ -276,7 +276,7 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// TestKeyThatMayMergeDumpRowsCausesAWarning: keys may repeat in the dump of a later night, so it need not be a mistake.
+// It is not an error, because the dump of a later night may repeat keys on purpose.
 func TestKeyThatMayMergeDumpRowsCausesAWarning(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT "+
@@ -306,7 +306,7 @@ func holds(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: putting a row would lose the versions that the archive lacks.
+// Putting a row would delete the older versions, which the archive lacks.
 func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport := commandsIn(t)
 	row := func(id string, versions ...string) string {
@@ -340,7 +340,7 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	conformance.True(t, now == all && strings.Count(all, `"TS"`) == 4, "was %s, is %s", all, now)
 }
 
-// TestColumnsNamedLikeMarksAreCompared: a comparison that rejected all rows would find no difference.
+// If the comparison rejected the rows instead, it would find no difference.
 func TestColumnsNamedLikeMarksAreCompared(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "room,text\na,x\na,y\nb,z\n")

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsFirst moves flags before file names, because the flag package stops there. Arguments after -- remain in place.
+// flagsFirst moves flags before file names, because the flag package stops at those. Arguments after -- do not move.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
@@ -80,7 +80,7 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	return takesValue
 }
 
-// wrongValue matches the flag package's message for an invalid value, which has a single dash and no valid value.
+// wrongValue matches the flag package's message for an invalid value, which shows a single dash and no valid value.
 var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
 
 // notDefined matches the flag package's message for an unknown flag.
@@ -150,7 +150,7 @@ func wrongFlag(err error, command string, flags []cli.Flag) error {
 	return usagef("%s; see %s --help%s", flagErrorText(err, flags), command, flagHint(err, flags))
 }
 
-// texts is the value of a repeatable flag, unmodified. The library's type trims spaces, which may be a null marker.
+// texts holds the unmodified values of a repeatable flag. The library's type trims spaces, which may be a null marker.
 type texts []string
 
 func (t *texts) Set(text string) error { *t = append(*t, text); return nil }

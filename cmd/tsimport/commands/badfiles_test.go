@@ -82,7 +82,7 @@ func cutGzip(t *testing.T) string {
 	return b.String()[:b.Len()-6]
 }
 
-// TestBadFilesDoNotBlockOthers: the other files are loaded, and no bad file needs the user's attention twice.
+// TestBadFilesDoNotBlockOthers checks that other files are loaded, and that the user need not look at a bad file twice.
 func TestBadFilesDoNotBlockOthers(t *testing.T) {
 	conformance.NotForRaces(t)
 	const load = "load in --table t --create --pk id --only-new -q"
@@ -216,8 +216,8 @@ func TestOptionsThatHideLoadedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestMissingStateIsRefusedForATableWithRows: the state may be on an unmounted share. A step is a command with its exit
-// code, its message and the table's rows afterwards; "given" runs the command advised by the previous step.
+// A missing state may be on an unmounted share. A step of the test is a command with its exit code, its message and the
+// table's rows afterwards; "given" runs the command that the previous step advised.
 func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	const (
@@ -315,7 +315,7 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	}
 }
 
-// TestBadFileSearchCostsRequestsPerFile: the search does not list or reread a place with thousands of files for each.
+// TestBadFileSearchCostsRequestsPerFile checks that requests grow with the number of files, not with its square.
 func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	conformance.NotForRaces(t)
 	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n",
@@ -350,7 +350,7 @@ func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	}
 }
 
-// TestUnreachableServerIsNotBadUsage: schedulers retry after exit code 1, but not after 2, which means a missing input.
+// Schedulers retry after exit code 1, but not after 2, which would mean a missing input.
 func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := []byte("E\x00\x00\x00\x3eSFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00")
@@ -384,7 +384,7 @@ func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	}
 }
 
-// listening returns an address where each client gets these bytes, after it has written if necessary, and a hangup.
+// listening returns an address that sends each client answer, after it has written if necessary, and disconnects it.
 func listening(t *testing.T, answer []byte) string {
 	t.Helper()
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
@@ -397,7 +397,7 @@ func listening(t *testing.T, answer []byte) string {
 			}
 			_, _ = conn.Write(answer)
 			_ = conn.(*net.TCPConn).CloseWrite()
-			_, _ = io.Copy(io.Discard, conn) // closing before would discard the response for a client that still writes
+			_, _ = io.Copy(io.Discard, conn) // closing earlier would discard the response to a client that is still writing
 			conn.Close()
 		}
 	}()

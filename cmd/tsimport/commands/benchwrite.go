@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// benchPrefix begins the table names of bench write.
+// benchPrefix is the prefix of the names of bench write's tables.
 const benchPrefix = "tsimport_bench_"
 
 func benchCommand(in *invocation) *cli.Command {
@@ -167,7 +167,7 @@ func parseThrottled(text string) (float64, error) {
 	return p / 100, nil
 }
 
-// benchFiles are the output files. They are opened first, so that an unwritable name fails at once.
+// benchFiles are the output files. They are opened before the run, so that an unwritable name fails at once.
 type benchFiles struct {
 	samples            *result.SampleWriter
 	sampleFile, stream *os.File

@@ -17,7 +17,7 @@ import (
 
 // call is a command and its request.
 type call struct {
-	*line                  // command line with flags that are not options, and arguments; no flags if not typed
+	*line                  // command line: flags that are not options, and arguments; without flags if not typed
 	given *options.Command // options that were given
 	of    *options.Command // all options: those given, and the defaults of the others
 	in    *invocation
@@ -27,7 +27,7 @@ type call struct {
 	say        words.Say // hidden by --quiet; show.say is not
 }
 
-// line is a command line; the alias makes its context accessible by name.
+// line is a command line. The alias gives the embedded field of call this name.
 type line = cli.Context
 
 // act returns an action that calls do for a command without options.
@@ -53,7 +53,7 @@ func (in *invocation) with(of options.Commands, do func(*call) error) cli.Action
 	}
 }
 
-// typed returns the call of a command line. Even with an error, it holds the options that could be read.
+// typed returns the call of a command line. Even with an error, the call holds the options that could be read.
 func (in *invocation) typed(l *line, commands options.Commands) (c *call, err error) {
 	set := map[string]bool{} // faster than asking the library, which matches regular expressions
 	for _, name := range l.LocalFlagNames() {
@@ -100,14 +100,14 @@ func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
 
-// waits returns a function that announces the wait for a process that may write to a place, and its takeover.
+// waits returns a function that tells the user to wait until a process that may write to place is taken over.
 func (c *call) waits(place, what string) func(who string) {
 	return func(who string) {
 		c.say.Line("waiting: %s may write to %s; after %v of silence its %s is taken over", who, place, jobdir.Term, what)
 	}
 }
 
-// command returns a copy of the call's request, to be completed.
+// command returns a copy of the call's request, which the caller may complete.
 func (c *call) command() *options.Command {
 	return new(*c.given)
 }
@@ -154,7 +154,7 @@ func contradicts(of *options.Command, name string) bool {
 	return false
 }
 
-// takeEnvironment applies environment variables to options that the command does not set, and keeps a target it names.
+// takeEnvironment sets options that the command does not set from environment variables, except if they contradict it.
 func takeEnvironment(of *options.Command) error {
 	named := *of
 	for _, o := range options.OfCommand(of.Name) {
@@ -182,7 +182,7 @@ func (c *call) ownCommand() *options.Command {
 	return of
 }
 
-// kept returns the command in its stored form, nil if it contains a secret.
+// kept returns the command in its stored form, or nil if it contains a secret.
 func (c *call) kept() json.RawMessage {
 	if c.in.kept() == nil {
 		return nil

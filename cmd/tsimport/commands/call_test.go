@@ -28,7 +28,7 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// TestStoredCommandPrintsTheSame: in a stored request, which runs and workers repeat, each option has its typed value.
+// Runs and workers repeat a stored request, so each option in it must have the value that was typed.
 func TestStoredCommandPrintsTheSame(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
@@ -71,7 +71,7 @@ func TestStoredCommandPrintsTheSame(t *testing.T) {
 	}
 }
 
-// valueOf returns the value that the flag package has for an option, nil for one that it stores as text.
+// valueOf returns the value that the flag package has for an option, or nil if it stores the option as text.
 func valueOf(c *call, o *options.Option) any {
 	switch o.Kind {
 	case options.Plain:
@@ -91,7 +91,7 @@ func valueOf(c *call, o *options.Option) any {
 	return nil
 }
 
-// TestExplicitZeroIsNotOverridden: an explicit empty value takes precedence over the retried run and the environment.
+// An explicit empty value takes precedence over the values of the retried run and the environment.
 func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	of := func(command string, given ...string) *options.Command {
 		c := &options.Command{Name: command}
@@ -155,7 +155,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	}
 }
 
-// TestEveryLoadOptionIsAFieldOrCommandOnly: programs can set every load option that changes rows or their target.
+// Programs must be able to set every load option that changes rows or their target.
 func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{

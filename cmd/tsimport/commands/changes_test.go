@@ -69,7 +69,7 @@ func drawHistory(rnd *rand.Rand, changes int) *history {
 	return h
 }
 
-// historyText returns changes in a form, and the flags for reading them.
+// historyText returns changes in the named form, and the flags for reading them.
 func historyText(form string, changes []historyChange) (text string, flags []string) {
 	var lines []string
 	add := func(v any) {
@@ -162,7 +162,7 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	panic(form)
 }
 
-// TestChangesAfterACopyEqualTheSource loads a snapshot, then changes since it or earlier, repeated, in several loads.
+// TestChangesAfterACopyEqualTheSource loads a snapshot and then, in several loads, changes from then or earlier on.
 func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 44))
@@ -183,7 +183,7 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 					tsimport(0, append(strings.Fields(line), flags...)...)
 				}
 				from, n := rnd.IntN(copied+1), len(h.changes)
-				for range rnd.IntN(3) { // loads that begin again at an earlier change
+				for range rnd.IntN(3) { // loads that restart at an earlier change
 					apply(from, from+rnd.IntN(n-from+1))
 				}
 				apply(from, n)
@@ -194,7 +194,7 @@ func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	}
 }
 
-// TestNewFilesOfChangesAreAppliedEveryNight delivers changes in some files every night, and finally a late one.
+// TestNewFilesOfChangesAreAppliedEveryNight delivers changes in some files every night, and one file late.
 func TestNewFilesOfChangesAreAppliedEveryNight(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 45))
@@ -316,7 +316,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "does not show the final table")
 }
 
-// TestNothingIsWrittenAfterAFailedChange has a failing change first, in the middle and last.
+// TestNothingIsWrittenAfterAFailedChange tries a failing change at the start, in the middle and at the end.
 func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	for _, at := range []int{0, 5, 9} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {

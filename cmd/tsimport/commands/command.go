@@ -15,13 +15,13 @@ import (
 // invocation is a load requested by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
 	args  []string         // arguments after the program's name, as stored
-	ofEnv []string         // options from the environment
+	ofEnv []string         // names of the options set by the environment
 	own   *options.Command // request of a command that was not typed, without this machine's values
 	goOn  bool             // resume the run in the folder
-	// mayChange starts over a run that cannot be resumed because the command has changed.
+	// mayChange permits starting a run over if it cannot be resumed because the command has changed.
 	mayChange bool
 	folder    string          // the run's folder, if not empty
-	settings  *checkpoint.Job // has the types for the load
+	settings  *checkpoint.Job // holds the types for the load
 	rejects   string          // folder of the run whose rejects are loaded
 
 	within
@@ -39,7 +39,7 @@ type within struct {
 	stdin   io.Reader // read instead of standard input
 }
 
-// kept returns the arguments to store in the run folder for a later run, none if they contain a secret.
+// kept returns the arguments to store in the run folder for a later run, or nil if they contain a secret.
 func (in *invocation) kept() []string {
 	for _, a := range in.args {
 		if input.Redact(a) != a {
@@ -58,7 +58,7 @@ func (in *invocation) command() string {
 	return commandLine(args)
 }
 
-// commandName returns the name by which tsimport was called; for the temporary binary of go run, that command.
+// commandName returns the name by which tsimport was called, or go run's command for its temporary binary.
 func commandName() string {
 	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
 		return "go run ./cmd/tsimport"

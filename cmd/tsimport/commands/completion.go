@@ -91,7 +91,7 @@ func manCommand(in *invocation) *cli.Command {
 	}
 }
 
-// completeBasic completes a bare dash with the basic flags only, as a long list helps no one.
+// completeBasic completes a bare dash with the basic flags only, because a long list helps no one.
 func completeBasic(app *cli.App, args []string, to io.Writer) bool {
 	words := args[1 : len(args)-1]
 	if len(words) < 2 || strings.Trim(words[len(words)-1], "-") != "" {

@@ -92,7 +92,7 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds the origins of the values of a load's options, those in all. Settings are a job file's, or nil.
+// originsOf returns the origins of the values of the options in all. settings are those of a job file, or nil.
 func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin,
 	err error) {
 	values := map[string]string{}

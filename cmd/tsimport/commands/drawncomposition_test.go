@@ -235,7 +235,7 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	return verdicts, wrong
 }
 
-// TestTwoInputsLeaveTheExpectedTable loads pairs together and in both orders: as meant, refused, or with named rejects.
+// TestTwoInputsLeaveTheExpectedTable loads pairs together and in both orders. A load may be refused or name rejects.
 func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	e := enginetest.Start(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", e.AccessKeyID)
@@ -285,12 +285,12 @@ type Cell struct {
 	N    int64
 	Unit int64  // nanoseconds per unit of the file's times
 	Tag  string // the value as a JSON object of MongoDB; "" if there is none
-	// Typed says that the file determines the kind of the value. CSV does not: its text gets the kind of the other files.
+	// Typed is set if the file determines the kind of the value. CSV does not: its text gets the kind of the other files.
 	Typed bool
 }
 
-// A form is one way in which a table column can represent the cells of its records. All cells of a column must have one
-// form, or one value would have two meanings. holds reports whether v, in the SDK's type, represents the cell.
+// A form is one way in which a table column can represent the cells of its records. All cells of a column must have the
+// same form, or one value would have two meanings. holds reports whether v, in the SDK's type, represents the cell.
 type form struct {
 	name  string
 	holds func(c Cell, v any) bool
@@ -390,7 +390,7 @@ type Record struct {
 	Number int
 	Key    Cell
 	Cells  map[string]Cell
-	// Reject says that the record must be rejected, for example as the seam of two joined files.
+	// Reject is set if the record must be rejected, for example because it is the seam of two joined files.
 	Reject bool
 }
 
@@ -399,7 +399,7 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge returns how rows differ from what the records leave in order, by replacing or, if update, merging rows, or "".
+// Judge returns how rows differ from those that the records leave by replacing or (if update) merging rows, or "".
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {
@@ -414,7 +414,7 @@ func Judge(records []Record, update bool, rows []Row) string {
 	return wrong
 }
 
-// judge is like Judge, for one form of the key. whole says that the rows have the keys of the records.
+// judge is like Judge, for one form of the key. whole reports whether the rows have the keys of the records.
 func judge(records []Record, update bool, rows []Row, key form) (why string, whole bool) {
 	wanted := make([]map[string]Cell, len(rows))
 	for _, r := range records {
@@ -456,7 +456,7 @@ func judge(records []Record, update bool, rows []Row, key form) (why string, who
 	return "", true
 }
 
-// column returns "" if a column has a form, else the first value that contradicts each form.
+// column returns "" if some form fits a column. Otherwise it returns the first value that contradicts each form.
 func column(name string, rows []Row, wanted []map[string]Cell) string {
 	var tried []string
 	for _, f := range forms {

@@ -20,7 +20,7 @@ type Load struct {
 	Key    string // key column
 	Flags  []string
 	Update bool
-	// Must says that the files are consistent, so that the load must succeed, and reject only records with Reject.
+	// Must is set if the files are consistent: the load must succeed, and reject only records with Reject.
 	Must bool
 }
 
@@ -246,7 +246,7 @@ func leftovers(d *draw) {
 	}
 }
 
-// seams draws files joined from several, each with its header or its byte order mark.
+// seams draws files that were joined from several, each with its own header or byte order mark.
 func seams(d *draw) {
 	d.load.Must = true
 	for i := range 2 {
@@ -300,7 +300,7 @@ func pathColumns(d *draw) {
 	}
 }
 
-// pretty draws JSON documents over several lines, some of which are objects on their own.
+// pretty draws JSON documents over several lines. Some of the lines are objects on their own.
 func pretty(d *draw) {
 	d.load.Must = true
 	for i := range 2 {

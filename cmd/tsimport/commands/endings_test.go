@@ -54,7 +54,7 @@ const (
 	aged    = "load good.csv --table a_N_202001 --create --pk id; age --policy age.yaml --table a_N_{month} --apply"
 )
 
-// moving are commands that read or write rows until the service stops them.
+// moving lists commands that read or write rows until the service stops them.
 var moving = []endingCase{
 	{"load good.csv --table t --pk id --fresh --retry-for 1m", "0 written|see tsimport-runs"},
 	{"copy t c --create --fresh --retry-for 1m", "0 written|see tsimport-runs"},
@@ -161,7 +161,7 @@ var waysToEnd = []wayToEnd{
 	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed},
 }
 
-// TestPageOfEndingsIsCurrent compares the tables of the pages, which "make errors" writes.
+// TestPageOfEndingsIsCurrent compares the tables in the pages with those that "make errors" would write.
 func TestPageOfEndingsIsCurrent(t *testing.T) {
 	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)
@@ -386,7 +386,7 @@ func (s *serviceOfEndings) does(what, command string) {
 	})
 }
 
-// sent is the stderr of a command that gets a signal, and another one when it reports that it is waiting.
+// sent is the stderr of a command. send sends it a signal, and if twice is set, Write another one when it is waiting.
 type sent struct {
 	signal os.Signal
 	twice  bool
@@ -425,7 +425,7 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	put(t, "other.csv", "id,v\n1,a\n2,c\n")
 	put(t, "bad.csv", "id,v\n1,a\n2,b\nx,c\n")
 	var rows strings.Builder
-	for i := range 9_000 { // more than is sampled before the first row is written
+	for i := range 9_000 { // more rows than the load samples before it writes the first one
 		fmt.Fprintf(&rows, "%d,%01000d\n", i, i)
 	}
 	packed := gzipped(t, "id,v\n"+rows.String())
@@ -470,7 +470,7 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// TestMetricsReportEndings checks which endings have metrics; TestEveryEndingIsReportedAndCounted, their content.
+// TestMetricsReportEndings checks which endings have metrics. TestEveryEndingIsReportedAndCounted checks their content.
 func TestMetricsReportEndings(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,n\n1,2\n2,3\n")
@@ -522,8 +522,8 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfAJobCountTogether: the rejects of a job's attempt are counted, shown and retriable in later attempts,
-// even if its clock was ahead, and are not counted in the next night.
+// TestAttemptsOfAJobCountTogether checks that later attempts of a job count, show and can retry the rejects of earlier
+// ones, even if their clock was ahead, and that the next night does not count them.
 func TestAttemptsOfAJobCountTogether(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}, "+

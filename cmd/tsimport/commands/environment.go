@@ -16,10 +16,10 @@ import (
 // notFromEnvironment lists command flags that must be typed, like options that are Typed.
 var notFromEnvironment = []string{"apply", "yes", "force", "schema", "older-than", "help", "version"}
 
-// olderNames are variables that predate the general scheme.
+// olderNames maps flags to environment variables that predate the general scheme.
 var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv}
 
-// variableOf returns the environment variable of a flag, "" if it has none.
+// variableOf returns the environment variable of a flag, or "" if it has none.
 func variableOf(flag string) string {
 	if o := options.Find(flag); o != nil && o.Typed || slices.Contains(notFromEnvironment, flag) {
 		return ""
@@ -40,7 +40,7 @@ func fromEnvironment(flag string) (value, variable string, ok bool) {
 	return "", "", false
 }
 
-// environmentOf returns the values of a flag from its variable, nil without one.
+// environmentOf returns the values of a flag's variable, or nil if that is missing or empty.
 func environmentOf(flag string, repeated bool) []string {
 	variable := variableOf(flag)
 	text := os.Getenv(variable)

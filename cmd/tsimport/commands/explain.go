@@ -91,7 +91,7 @@ func explain(c *call) error {
 	return printJSON(c, x)
 }
 
-// inputOfTypes replaces the files with an input without records that has the columns with declared types.
+// inputOfTypes replaces the files with an input that has the columns with declared types, but no records.
 func inputOfTypes(r *plan.Request) error {
 	names := slices.Sorted(maps.Keys(r.Columns.Types))
 	for _, k := range r.Target.Key {

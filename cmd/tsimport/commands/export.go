@@ -222,7 +222,7 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 		strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
-// beforehand has the limits of each format, as notes.
+// beforehand maps each format to a note on its limits.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, " +
 		"which are said at the end; " +
@@ -235,7 +235,7 @@ var beforehand = map[string]string{
 	exporting.Parquet:  "Parquet has the newest version of each cell, without timestamp; --format archive keeps all",
 }
 
-// sayNothing warns of requested columns that no row had and of conditions that no row met: names may be misspelt.
+// sayNothing warns of requested columns that no row had, and of conditions that no row met, as they may be misspelt.
 func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
@@ -270,7 +270,7 @@ func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	}
 }
 
-// Limits for column names and flag words in a line; --json has all.
+// shownMixed limits the column names in a line, shownFlags the words of flags. --json has all of them.
 const (
 	shownMixed = 10
 	shownFlags = 80
@@ -283,8 +283,8 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// loadFlagsOf returns the flags that give a load the column types of an export: the key's, all of CSV, which has no
-// types, and those of JSON columns with mixed types.
+// loadFlagsOf returns the flags that give a load the column types of an export: those of the key, of all columns in
+// CSV, which has no types, and of JSON columns with mixed types.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
 	if cfg.Format == exporting.Typed || cfg.ServerText() {
@@ -325,7 +325,7 @@ func stoppedExport(c *call, err error, kept int64) error {
 	return plainFull(err)
 }
 
-// plainFull reduces the errors of a full disk to the first one, since the others have the same cause.
+// plainFull reduces the errors of a full disk to the first one, because the others have the same cause.
 func plainFull(err error) error {
 	at := new(fs.PathError)
 	if !spill.IsFull(err) || !errors.As(err, &at) {
@@ -334,7 +334,7 @@ func plainFull(err error) error {
 	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
 }
 
-// noTable adds to the error of a missing table what to do.
+// noTable adds advice to the error of a missing table.
 func noTable(err error, t *target) error {
 	if errors.Is(err, client.ErrNoTable) {
 		return &plan.UsageError{Message: fmt.Sprintf("%v in %s; see tsimport table list", err, t.name), NoTable: true}

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// exportFormat returns --format, by default the format for the output: a folder, or a file with a known extension.
+// exportFormat returns --format, or by default the format for the output: a folder, or a file with a known extension.
 func exportFormat(c *call) string {
 	output := c.of.Output
 	switch ending := strings.ToLower(filepath.Ext(output)); {
@@ -36,7 +36,7 @@ func exportFormat(c *call) string {
 	return exporting.CSV
 }
 
-// lakeOf returns the place and layout of an export to a folder for other programs; nil for other exports.
+// lakeOf returns the place and layout of an export to a folder for other programs. For other exports, l is nil.
 func lakeOf(c *call, format string) (base string, l *exporting.Layout, err error) {
 	output := c.of.Output
 	if !slices.Contains(lakeFormats, format) || !isFolder(output) && !strings.Contains(output, "={") {
@@ -95,7 +95,7 @@ func checkExportFlags(c *call, format string) error {
 	return nil
 }
 
-// exportOf parses the flags that select rows and columns, and returns the selection also for messages.
+// exportOf parses the flags that select rows and columns. It returns the selection a second time, for messages.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	of := c.given
 	if s, err = fromtable.Scan(of); err != nil {

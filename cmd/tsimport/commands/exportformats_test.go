@@ -92,7 +92,7 @@ func typedTable(t *testing.T, tsimport func(int, ...string) string, table string
 	return rows
 }
 
-// TestExportReportsItsLosses loads exports of each format with the flags they print: exactly the reported losses occur.
+// TestExportReportsItsLosses loads exports of each format with the flags that they print. Only reported losses occur.
 func TestExportReportsItsLosses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(want int, args ...string) string {
@@ -306,7 +306,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 	conformance.True(t, len(store.Keys()) >= 8, "the store has %q", store.Keys())
 }
 
-// TestUnfinishedExportIsNotLoaded: its files have only a part of the table.
+// The files of an unfinished export have only a part of the table.
 func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")

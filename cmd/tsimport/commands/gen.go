@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/bench"
 )
 
-// firstDay returns the first day of purchases, counted back from the last one; zero if the last is not given.
+// firstDay returns the first day of purchases, counted back from the last one. It is zero if the last is not given.
 func firstDay(until string, days int, now time.Time) (time.Time, error) {
 	end := now.UTC().Truncate(time.Second)
 	switch until {

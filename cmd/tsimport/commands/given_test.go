@@ -319,7 +319,7 @@ func meant(words []string) map[string][]string {
 
 var everyTypo = flag.Bool("every-typo", false, "try all typos, not one in 200, or in 10 of several words")
 
-// TestEveryTypoOfCommandsAndFlagsGetsAHint tries every typo of one edit: errors name all words that may be meant.
+// TestEveryTypoOfCommandsAndFlagsGetsAHint tries every typo of one edit. The error must name all words in question.
 func TestEveryTypoOfCommandsAndFlagsGetsAHint(t *testing.T) {
 	conformance.NotForRaces(t)
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})

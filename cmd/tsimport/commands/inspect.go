@@ -86,7 +86,7 @@ func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	return []plan.Inspection{one}, err
 }
 
-// printInspections prints one block for files that differ only in their values, unless every value was read.
+// printInspections prints files in one block if they differ only in their values, unless every value was read.
 func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	var blocks []plan.Inspection // the first file of each block, with the block's totals of rows and splits
 	var alike []int
@@ -111,7 +111,7 @@ func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	return printTogether(w, found)
 }
 
-// blockKey is equal for files of one block, and empty for a file with something to report.
+// blockKey returns the same text for files of one block, and "" for a file with something to report.
 func blockKey(in *plan.Inspection) string {
 	if in.Error != "" || in.Hint != "" || in.Rejected > 0 || len(in.Notes) > 0 || len(in.Decisions) > 0 {
 		return ""

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// ofAllLoads lists keys that limit all loads of a job together, which many processes cannot do.
+// ofAllLoads lists the keys that limit all loads of a job together. Many processes cannot keep such limits.
 var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-second", "max-rcu"}
 
 // mostSessions limits the sessions that all workers of a job have with one database.
@@ -114,7 +114,7 @@ func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scal
 	return perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
 }
 
-// sourceOf returns the database that a load reads and its worker limit; "" and 0 for other sources.
+// sourceOf returns the database that a load reads and its worker limit, or "" and 0 for other sources.
 func sourceOf(of *options.Command) (database string, workers int, err error) {
 	if !slices.ContainsFunc(of.From, open.IsDatabase) {
 		return "", 0, nil
@@ -161,7 +161,7 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 		c.say.Line("working on load %s", load)
 		err := workOn(c, loadPlace(place, load), &workTask{whole: store})
 		*endingOf(c) = ending{runDir: store.String()}
-		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn has changed the folder
+		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn has changed the working folder
 	})
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func inOrder(loads []*job.State) (ordered []*job.State) {
 		next := slices.IndexFunc(loads, func(s *job.State) bool {
 			return !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] })
 		})
-		ordered = append(ordered, loads[next]) // there is one, as the job has no cycles
+		ordered = append(ordered, loads[next]) // there is one, because the job has no cycles
 		placed[loads[next].Name] = true
 	}
 	return ordered

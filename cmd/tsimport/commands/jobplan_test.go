@@ -145,7 +145,7 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	conformance.Equal(t, rate(), 5000, "of a job: rows a second")
 }
 
-// TestJobFileKeepsItsTarget: rows of a job file with a target must not go to a target in the shell's environment.
+// The rows of a job file that names a target must not go to the target in the shell's environment.
 func TestJobFileKeepsItsTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
@@ -240,7 +240,7 @@ func TestWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	put(t, "in.csv", "id,a\n1,x\n")
 	ends(t, 0, "load in.csv --table t --create --pk id --job-dir job")
 	body := conformance.Try(os.ReadFile("job/plan.json")).Must(t)
-	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as if made by a process without it
+	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as if planned without an endpoint
 	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
 	ends(t, 2, "work --job-dir job", "neither the job's plan nor this machine names an endpoint")
@@ -344,7 +344,7 @@ defaults: {mode: changes, pk: ["id:string"], create: true, type: {id: string, v:
 loads: {a: {from: "-", source-table: a}, b: {from: "-", source-table: public.b}, c: {from: "-", source-table: c, max-rows-per-second: 1000}}
 `
 
-// TestJobLoadsTheTablesOfOneStream has slow and failing loads, in two runs: none ends early or waits for a failed one.
+// TestJobLoadsTheTablesOfOneStream runs three loads twice. None may end early or wait for one that has failed.
 func TestJobLoadsTheTablesOfOneStream(t *testing.T) {
 	const all, bad = 3000, 1500 // several MiB in all
 	var events []string

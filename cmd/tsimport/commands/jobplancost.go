@@ -95,7 +95,7 @@ func (p *jobPlanner) schedule() float64 {
 		case l.State == planDone || l.State == planRefused || l.State == planFailed || l.Command == job.Export:
 			continue
 		case l.Seconds < 0:
-			return -1 // also if a load reads another's output
+			return -1 // unknown, for example because a load reads another's output
 		}
 		slices.Sort(free)
 		begin := free[0]
@@ -124,7 +124,7 @@ const (
 	measuredRuns    = 1000 // maximum number of runs examined
 )
 
-// measureRuns returns the rates of earlier runs of loads and jobs, of the newest run per table.
+// measureRuns returns the rate of the newest run per table, among earlier runs of loads and jobs.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
 	entries, err := os.ReadDir(root) // sorted by name, so by time

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 )
 
-// shareStdin gives each load that reads standard input its own pipe, which it must close when it ends.
+// shareStdin gives each load that reads standard input its own pipe, which the load must close when it ends.
 func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	var to []*io.PipeWriter
 	o.ends = map[string]*io.PipeReader{}
@@ -28,7 +28,7 @@ func (o *jobRunner) shareStdin(stdin io.Reader) error {
 	return o.checkPipes()
 }
 
-// checkPipes refuses loads that read one named pipe concurrently, as each would get only a part of the data.
+// checkPipes refuses loads that read one named pipe concurrently, because each would get only a part of the data.
 func (o *jobRunner) checkPipes() error {
 	readers := map[string]string{}
 	for _, s := range o.record.Loads {

@@ -53,7 +53,7 @@ func load(c *call) (err error) {
 	return runLoad(c, plainLoad{l})
 }
 
-// kind is what distinguishes loads: the source of their rows.
+// kind is a kind of load. Kinds differ in the source of their rows.
 type kind interface {
 	// config builds the configuration that a command requests, and completes its request.
 	config(c *call, asked *options.Command) (pipeline.Config, error)

@@ -22,7 +22,7 @@ const (
 // logFormatVariable selects the format of messages on stderr: text, or json, one object per line (docs/observing.md).
 const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
-// formatLog sets the format from the environment before arguments are parsed, so that their errors are logged in it.
+// formatLog sets the format from the environment before arguments are parsed, so that errors in them have that format.
 func formatLog(show *display, args []string) error {
 	switch format := os.Getenv(logFormatVariable); {
 	case format != "" && format != logText && format != logJSON:

@@ -292,7 +292,7 @@ func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
 	}
 }
 
-// TestOutputDoesNotFollowAPlantedLink has a link where an output is written before it gets its name.
+// TestOutputDoesNotFollowAPlantedLink plants a link where an output is written before it gets its name.
 func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, out := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv")
@@ -369,7 +369,7 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
-// TestEveryAdvisedCommandCanBePlanned: for files with a key, and databases, the command has exactly their key.
+// TestEveryAdvisedCommandCanBePlanned also checks that a command for a database, or a file with a key, has that key.
 func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)

@@ -57,7 +57,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(show, err, out.silent(show))
 }
 
-// onlyNamed drops the flags of other commands, to save the time in which the library would process them.
+// onlyNamed drops the flags of other commands, to save the time that the library would take to process them.
 func onlyNamed(app *cli.App, args []string) {
 	if len(args) < 2 || app.Command(args[1]) == nil {
 		return
@@ -69,7 +69,7 @@ func onlyNamed(app *cli.App, args []string) {
 	}
 }
 
-// crashLoudly makes a crash end with SIGABRT (134 in shells), as the runtime's 2 means bad usage. It dumps no core.
+// crashLoudly makes a crash end with SIGABRT (134 in shells), because the runtime's 2 means bad usage. It leaves no core.
 func crashLoudly() {
 	withoutCore()
 	debug.SetTraceback("crash")
@@ -279,7 +279,7 @@ func newInterrupts(show *display) *interrupts {
 	return in
 }
 
-// codeOf gives an interrupted command's error the exit code of the signal, as abandoned requests have their own errors.
+// codeOf gives the error of an interrupted command the signal's exit code. Abandoned requests have errors of their own.
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
 	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage ||

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// judged is the expected state of a table, by the rules of docs/how-to/nightly-files.md and its sender's deliveries.
+// judged is the expected state of a table after its sender's deliveries, by the rules of docs/how-to/nightly-files.md.
 type judged struct {
 	must   map[string]string          // values that rows must have, by key
 	may    map[string]map[string]bool // other values that rows may have, by key
@@ -111,7 +111,7 @@ type outcome struct {
 	places         []string // files that the first cause may name
 }
 
-// judge compares a table after the night with the expected one. sure excludes faults in this night and their remains.
+// judge compares a table after the night with the expected one. sure means that no fault can have affected this night.
 func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 	taken, aside := s.listed(t), s.listed(t, "--state", "bad")
 	fresh, inputs := 0, 0

@@ -102,7 +102,7 @@ func TestNightlyJobSurvivesFaults(t *testing.T) {
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
 	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })
 	time.Local, toServices = zone, func(c context.Context) http.RoundTripper { return c.Value(podOf{}).(*pod) }
-	t.Chdir(t.TempDir()) // pods change it
+	t.Chdir(t.TempDir()) // pods change the working folder
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", server.DefaultAccessKeyID)
 	var pods, kills, faults, files, rows int
@@ -225,7 +225,7 @@ func (s *season) prune() {
 	}
 }
 
-// takeMetrics records the last successes of loads after a night with faults, which they do not let predict.
+// takeMetrics records the last successes of loads after a night with faults, which make them unpredictable.
 func (s *season) takeMetrics() {
 	got := s.metrics()
 	keep := func(load string, last *float64) {

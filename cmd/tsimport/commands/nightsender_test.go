@@ -168,7 +168,7 @@ func (s *season) withdraw(t *nightTable, d *delivery) {
 	must(s.t, os.Remove(d.name))
 }
 
-// fresh returns a new file. The series of names has gaps, and some files are late, with names that precede others.
+// fresh returns a new file. The series of names has gaps. Some files are late: their names precede those of others.
 func (s *season) fresh(t *nightTable) *delivery {
 	t.serial += 1 + s.intn(3)
 	serial := t.serial
@@ -293,7 +293,7 @@ func (s *season) replace(t *nightTable, old *delivery, now time.Time) {
 	s.put(t, d, now.Add(-20*time.Minute))
 }
 
-// fate describes what happens to a pod; by default nothing.
+// fate describes what happens to a pod. By default nothing happens.
 type fate struct {
 	dies    int           // number of the request at which it dies; 0 means none
 	after   bool          // that request is applied, and its response is lost
@@ -329,10 +329,10 @@ func (s *season) newPod(f fate) *pod {
 	return p
 }
 
-// podOf is the key of a command's context for the pod in which it runs.
+// podOf is the key of the pod in the context of a command that runs in it.
 type podOf struct{}
 
-// run runs the command in the pod to its end. After a death, the disk is in the state of that moment.
+// run runs the command in the pod to its end. If the pod dies, the disk has the state of that moment.
 func (p *pod) run(args ...string) *pod {
 	for after, what := range map[time.Duration]func(){p.fate.within: p.die, p.fate.stopped: p.term} {
 		if after > 0 {

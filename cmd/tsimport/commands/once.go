@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nothingNew reports that no input is new if that is what err says, and returns other errors.
+// nothingNew reports that no input is new if err says so. It returns other errors.
 func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
@@ -128,7 +128,7 @@ func listFiles(c *call) error {
 	return nil
 }
 
-// takenFile is a known file, with the number of rows that its run rejected, from all files of the run.
+// takenFile is a known file, with the number of rows that its run rejected from all of the run's files.
 type takenFile struct {
 	knownfiles.File
 	Rejected int64 `json:"run_rejected,omitempty"`

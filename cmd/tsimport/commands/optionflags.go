@@ -48,7 +48,7 @@ var libraryFlagText = cli.FlagStringer
 
 func init() { cli.FlagStringer = flagText }
 
-// flagText returns the help line of a flag without zero defaults, which the library adds even if the usage has another.
+// flagText returns the help line of a flag without a zero default. The library adds one even if the usage has another.
 func flagText(f cli.Flag) string {
 	text := libraryFlagText(f)
 	at := strings.LastIndex(text, " (default: ")

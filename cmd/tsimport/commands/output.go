@@ -26,7 +26,7 @@ func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(
 	return o.WriteTo(ctx, 0o666, write)
 }
 
-// createOutput opens the file of a flag, to be written while the command runs.
+// createOutput opens the file of a flag for writing while the command runs.
 func createOutput(c *call, path string, flag int) (*os.File, error) {
 	o, err := atomicfile.Find(path)
 	if err != nil {

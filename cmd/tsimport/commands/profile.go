@@ -8,7 +8,7 @@ import (
 	"runtime/pprof"
 )
 
-// startProfiles starts the requested profiles; stop ends and writes them.
+// startProfiles starts the requested profiles. stop ends and writes them.
 func startProfiles(c *call) (stop func() error, err error) {
 	stop = func() error { return nil }
 	if name := c.of.CPUProfile; name != "" {

@@ -34,7 +34,7 @@ func (b *board) remove(s *screen) {
 	b.screens = slices.DeleteFunc(b.screens, func(t *screen) bool { return t == s })
 }
 
-// boardLines limits the lines, as those scrolled off the top cannot be repainted.
+// boardLines limits the lines, because lines that have scrolled off the top cannot be repainted.
 const boardLines = 16
 
 func (b *board) lines() (lines []string) {
@@ -75,7 +75,7 @@ const (
 	barEvery  = 250 * time.Millisecond
 )
 
-// watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few seconds.
+// watch shows progress until the load ends: a bar on a terminal, or else lines, the first after a second.
 func (s *screen) watch() {
 	defer s.stopped.Done()
 	first, interval, show := firstLine, lineEvery, func() { s.say.Line("%s", s.progressText()) }
@@ -150,13 +150,13 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	_ = bar.Set64(done)
 }
 
-// bytesDone estimates the input bytes of final rows, as reading may be far ahead of writing.
+// bytesDone estimates the input bytes of final rows, because reading may be far ahead of writing.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
 	return doneOf(max(p.BytesRead.Load(), s.read), s.recordsDone(), p.Ended.Read.Load())
 }
 
-// recordsDone returns the number of final records; in a dry run, of records read.
+// recordsDone returns the number of final records or, in a dry run, of records read.
 func (s *screen) recordsDone() int64 {
 	p := &s.progress
 	if s.dryRun {
@@ -174,21 +174,21 @@ func doneOf(bytes, final, read int64) int64 {
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
-// lookBack is the time over which the rate for an estimate is measured: recent, because a load slows down when its last
-// rows are those of one slow partition. Less than lookFor is not enough to measure a rate.
+// lookBack is the time over which the rate for an estimate is measured. It is short, because a load slows down when it
+// has only rows of one slow partition left. A rate cannot be measured over less than lookFor.
 const (
 	lookBack = 10 * time.Second
 	lookFor  = 3 * time.Second
 )
 
-// mark is the progress at a moment.
+// mark is the progress at one time.
 type mark struct {
 	at      time.Time
 	done    int64 // bytes done
 	records int64
 }
 
-// left estimates the remaining time from the latest rate, at least what the slowest partition needs; "" if unknown.
+// left estimates the remaining time from the latest rate and the slowest partition. It is "" if unknown.
 func (s *screen) left(now time.Time) string {
 	total, limit := s.progress.BytesTotal.Load(), s.progress.Limit.Load()
 	to := mark{now, s.bytesDone(), s.recordsDone()}

@@ -62,7 +62,7 @@ type pruning struct {
 func pruneRuns(c *call) error {
 	p := pruning{keep: c.Int("keep"), now: time.Now()}
 	var err error
-	_, _, keepOfEnvironment := fromEnvironment("keep") // may be meant for other commands
+	_, _, keepOfEnvironment := fromEnvironment("keep") // the variable may be meant for other commands
 	switch {
 	case c.Args().Present():
 		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
@@ -160,8 +160,8 @@ func (r *pruned) own(name string, folder bool) bool {
 	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
 }
 
-// choose sets the reason to keep each run. The newest runs are those by start and those by last change: the user may
-// edit rejects of an old run, and an old run that was resumed may have written last.
+// choose sets the reason for keeping each run. It keeps the newest runs by start and by last change, because the user
+// may edit rejects of an old run, and an old run that was resumed may have written last.
 func (p *pruning) choose(all []*pruned) {
 	read := readByOthers(all)
 	p.keepNewest(all, read)
@@ -248,7 +248,7 @@ func resolved(path string) string {
 	return filepath.Clean(path)
 }
 
-// whyKept returns why a run is kept, or "". It is the n-th newest of its table or job; last: no newer one wrote rows.
+// whyKept returns why a run, the n-th newest of its table or job, is kept, or "". last: no newer run wrote rows.
 func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	if why := mayContinue(r.info); why != "" {
 		return why

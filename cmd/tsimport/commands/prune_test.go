@@ -40,7 +40,7 @@ func put(t *testing.T, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// age makes all files below a folder, and the times in its summary, older.
+// age makes all files below a folder, and the times in its summary, older by by.
 func age(t *testing.T, folder string, by time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-by)
@@ -186,7 +186,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 		must(t, os.Remove(filepath.Join(root, "cut", name)))
 	}
 
-	// A folder that is not a run of tsimport.
+	// These are not runs of tsimport.
 	put(t, filepath.Join(root, "theirs", "summary.json"), `{"state":"finished"}`)
 	put(t, filepath.Join(root, "empty.txt"), "a file")
 	put(t, filepath.Join(root, ".hidden", "summary.json"), string(text))
@@ -288,7 +288,7 @@ func TestRunKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	}
 }
 
-// TestResumedRunUsesTheMachinesFlags: settings of the machine are from the resuming command, all others from the run.
+// The settings of the machine come from the resuming command, all others from the run.
 func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")

@@ -68,7 +68,7 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	of.AcceptChangedInput = false // it accepted an earlier change
+	of.AcceptChangedInput = false // the flag accepted an earlier change
 	own := *of
 	takeMachine(of, c.ownCommand())
 	of.MetricsFile = cmp.Or(c.of.MetricsFile, of.MetricsFile)
@@ -141,7 +141,7 @@ func runToResume(folder string) (*runInfo, error) {
 	if j := keep.Begun(); i < 0 && j != nil {
 		return &runInfo{job: j}, nil
 	}
-	if i < 0 { // another process may be working on one, which the error then names
+	if i < 0 { // another process may be working on a run, which the error then names
 		i = slices.IndexFunc(all, func(r *runInfo) bool { return r.State == stateRunning })
 	}
 	if i < 0 {

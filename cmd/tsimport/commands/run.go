@@ -139,7 +139,7 @@ func readJob(c *call, names []string) (*job.Record, error) {
 	return job.NewRecord(file, names, os.LookupEnv)
 }
 
-// wholeJob returns the unfinished job of all loads of the file, if there is one, with the named loads started over.
+// wholeJob returns the job of all loads of the file if an unfinished one exists, or else the job of the named loads.
 func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 	whole, err := readJob(c, nil)
 	if err != nil {
@@ -234,7 +234,7 @@ func with(all []job.Setting, s job.Setting) []job.Setting {
 	return append(all, s)
 }
 
-// claimJob finds the folder of the job, new or resumed, and takes its lock, so that one process runs a job.
+// claimJob finds the folder of the job, new or resumed, and takes its lock, so that only one process runs a job.
 func claimJob(c *call, r *job.Record) (folder string, release func(), err error) {
 	var locks []*rundir.Lock
 	release = func() {
@@ -286,7 +286,7 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 	return folder, release, nil
 }
 
-// continueJob reports whether a job resumes the one in a folder; otherwise it starts that one over.
+// continueJob reports whether a job resumes the one in a folder. Otherwise it starts that one over.
 func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, err error) {
 	switch own := c.String("run-dir") != ""; {
 	case own || !c.Bool("fresh"):
@@ -555,7 +555,7 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 			continue
 		case s.ComesAgain() && finished(dir) != nil:
 			s.Again++
-			dir = s.Folder(folder) // not empty if the job file had another load of this name before
+			dir = s.Folder(folder) // not empty if the job file had another load of this name
 			fallthrough
 		case before != job.Running && (s.Fresh || !unfinished(dir)):
 			if err := rundir.KeepEarlier(dir); err != nil {
@@ -572,7 +572,7 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 	return nil
 }
 
-// finished returns the summary of a finished load in a folder, else nil.
+// finished returns the summary of a finished load in a folder, or nil.
 func finished(dir string) *pipeline.Report {
 	if sum, err := readSummary(dir); err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished {
 		return sum
@@ -683,7 +683,7 @@ func (o *jobRunner) counts() string {
 	return fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
 }
 
-// brief returns one line with the job's result and the first load that caused it, after showing the failures of others.
+// brief shows the failures of other loads, and returns a line with the job's result and the first load that caused it.
 func (o *jobRunner) brief() string {
 	text := o.counts()
 	at := slices.IndexFunc(o.record.Loads,
@@ -722,7 +722,7 @@ func (o *jobRunner) verified() (loads int, differ int64) {
 	for _, s := range o.record.Loads {
 		sum, err := readSummary(filepath.Join(o.folder, s.Name))
 		if err != nil {
-			continue // not run, or without a summary
+			continue // it did not run, or has no summary
 		}
 		if found, ok := sum.Verify.(map[string]any); ok {
 			missing, _ := found["missing"].(float64)

@@ -83,7 +83,7 @@ func runsCommand(in *invocation) *cli.Command {
 				return err
 			}
 			if c.of.JSON {
-				return printJSON(c, append([]*runInfo{}, all...)) // not null
+				return printJSON(c, append([]*runInfo{}, all...)) // [] instead of null
 			}
 			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 			for _, r := range withLoads(all, c.Args().Present()) {
@@ -122,7 +122,7 @@ func (r *runInfo) counts() string {
 	return text
 }
 
-// findRuns returns the runs in the folders, by default all, newest first.
+// findRuns returns the runs in the folders, newest first. Without folders, it returns all runs.
 func findRuns(folders []string) (all []*runInfo, err error) {
 	if len(folders) == 0 {
 		entries, err := os.ReadDir(rundir.Root)
@@ -144,7 +144,7 @@ func findRuns(folders []string) (all []*runInfo, err error) {
 	return all, nil
 }
 
-// readRun reads a run folder; nil if it holds no run.
+// readRun reads a run folder. It returns nil if the folder holds no run.
 func readRun(folder string) *runInfo {
 	unread := func(err error) *runInfo {
 		unfit, ok := errors.AsType[*progress.UnfitError](err)

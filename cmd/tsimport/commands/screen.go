@@ -44,7 +44,7 @@ type screen struct {
 	mu       sync.Mutex
 	rejects  int             // number of rejected records queued for the log so far
 	rejected []rundir.Reason // rejected records to be logged
-	saidMore bool            // reported that further ones are not logged
+	saidMore bool            // whether the user was told that further ones are not logged
 }
 
 func newScreen(c *call) *screen {
@@ -115,7 +115,7 @@ func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
 
-// valueTooLarge is the vendor's advice.
+// valueTooLarge is the vendor's advice on the size of a partition-key value.
 const valueTooLarge = "one value should stay below 10 GB"
 
 // oneValue explains a partition-key value with most of the rows.
@@ -144,7 +144,7 @@ func (s *screen) resume(r keep.Resumed) {
 	}
 }
 
-// shownColumns limits the schema's line.
+// shownColumns limits the columns in the schema's line.
 const shownColumns = 12
 
 func schemaText(p *plan.Plan) string {
@@ -450,7 +450,7 @@ const worthALimit = 1
 
 func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
 
-// limitNote names the load's main bottleneck and a remedy; "" for a short load.
+// limitNote names the load's main bottleneck and a remedy. It returns "" for a short load.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
 		return ""

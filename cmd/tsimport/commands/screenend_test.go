@@ -111,7 +111,7 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		"%d lines: %q", len(got), got[len(got)-1])
 }
 
-// fakeLoad is a load with this state. Without one it does not respond.
+// fakeLoad is a load with this state. If state is nil, it does not respond.
 type fakeLoad struct{ state *pipeline.State }
 
 func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
@@ -237,7 +237,7 @@ func TestEmptyPartitionsAreNotReportedAsWritten(t *testing.T) {
 	}
 }
 
-// progressed returns the screen of a load with this progress: bytes in total and read, records read and written.
+// progressed returns the screen of a load with this progress: total and read bytes, read and written records.
 func progressed(since time.Duration, total, bytes, read, written int64) (*screen, *ledger.Progress) {
 	s := &screen{start: time.Now().Add(-since), began: time.Now().Add(-since)}
 	s.progress.BytesTotal.Store(total)

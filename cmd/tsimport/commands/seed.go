@@ -129,7 +129,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 	return err
 }
 
-// seedMark is a file in the store with the name of the table being seeded, as a kill would leave that incomplete.
+// seedMark is a file in the store that names the table being seeded, which would be incomplete after a kill.
 const seedMark = "SEEDING"
 
 // unfinishedSeed drops the table of an interrupted seed and returns its name.

@@ -167,7 +167,7 @@ func checkPublicKey(address string, o server.Options) error {
 		"--access-key-id and a secret, or listen on 127.0.0.1", address)
 }
 
-// warn warns about the server that is about to serve at addr.
+// warn warns about risks of the server that is about to serve at addr.
 func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
 		// --quiet does not hide this warning.
@@ -246,7 +246,7 @@ func readSecret(name string) (string, error) {
 	return line, nil
 }
 
-// quotaFlags are serve's limits of table operations and of the instance.
+// quotaFlags returns serve's flags for limits of table operations and of the instance.
 func quotaFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "max-tables", Usage: "maximum number of tables `N`; 0 means no limit, the service's is 64"},

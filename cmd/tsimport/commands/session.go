@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// session has the resources that a job's loads share: ceilings, memory, embedded stores. It is safe for concurrent use.
+// session holds what the loads of a job share: ceilings, memory, embedded stores. It is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
 	gate     *scan.Gate        // limits reads from tables
@@ -83,7 +83,7 @@ func sizeText(common []job.Setting, bytes int64) string {
 	return fmt.Sprintf("%dMiB", bytes>>20)
 }
 
-// tell names a target when the first load uses it, except in a plan, which names its targets itself.
+// tell names a target when the first load uses it. It does not in a plan, which names its targets itself.
 func (s *session) tell(show *display, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,5 +9,5 @@ var stateSignals []os.Signal
 
 func withoutCore() {}
 
-// closedAtStart reports whether stdout was closed at the start. Here its handle is then invalid, and writing fails.
+// closedAtStart returns false. On this system, a stdout closed at the start has an invalid handle, and writing fails.
 func closedAtStart() bool { return false }

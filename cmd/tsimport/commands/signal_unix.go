@@ -17,7 +17,7 @@ func withoutCore() {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // lowering a limit is always permitted
 }
 
-// closedAtStart reports whether stdout may have been closed at the start, as it is then the null device, open to reads.
+// closedAtStart reports whether stdout may have been closed at the start: it is then the null device, open for reading.
 func closedAtStart() bool {
 	flags, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_GETFL, 0)
 	is, err1 := os.Stdout.Stat()

@@ -26,7 +26,7 @@ const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + l
 const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle +
 	", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
 
-// simulationFlags are serve's flags for simulating tables, all off by default.
+// simulationFlags returns serve's flags for simulating tables. All are off by default.
 func simulationFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.IntFlag{Name: "partitions", Usage: "cut each table into `N` partitions, at keys of sample or first rows"},
@@ -73,7 +73,7 @@ func setCategory(f cli.Flag, name string) {
 	reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)
 }
 
-// simulation parses the flags. It returns nil without a simulation.
+// simulation parses the flags of the simulation. It returns nil if none is set.
 func simulation(c *call) (*server.Simulation, error) {
 	asked := slices.ContainsFunc(simulationFlags(), func(f cli.Flag) bool {
 		name := f.Names()[0]
@@ -192,7 +192,7 @@ func readLines(file string) (lines []string, err error) {
 	return lines, nil
 }
 
-// faultPlan parses the flags. It returns nil without faults.
+// faultPlan parses the flags of faults. It returns nil if none is set.
 func faultPlan(c *call) (*faults.Plan, error) {
 	if !c.IsSet("fault-rate") {
 		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {

@@ -113,7 +113,7 @@ func syncTable(c *call) (err error) {
 	return endSync(c, s, err, planOnly)
 }
 
-// runSync compares, writes and shows progress.
+// runSync compares the table with the source, writes the differences and shows progress.
 func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, error) {
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = c.say
@@ -170,7 +170,7 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	return nil
 }
 
-// withheldBy gives an error caused by the inputs the exit code of withheld deletes.
+// withheldBy gives an error that the inputs caused the exit code of withheld deletes.
 func withheldBy(err error, deletes bool) error {
 	var input *verify.InputError
 	var usage *plan.UsageError

@@ -86,7 +86,7 @@ func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err err
 	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
 }
 
-// checkTable refuses an invalid table name. Names that differ by row are checked by the load.
+// checkTable refuses an invalid table name. The load checks names that differ by row.
 func checkTable(name string) error {
 	if name == "" {
 		return usagef("no table: give --table")
@@ -119,7 +119,7 @@ func tableList(c *call) error {
 			return err
 		}
 		if c.of.JSON {
-			return printJSON(c, append([]string{}, names...)) // not null
+			return printJSON(c, append([]string{}, names...)) // [] instead of null
 		}
 		for _, n := range names {
 			fmt.Fprintln(results(c), n)

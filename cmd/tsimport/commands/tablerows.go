@@ -22,7 +22,7 @@ import (
 	exporting "example.com/tsimport/transfer/export"
 )
 
-// ofRows lists the flags that select rows, as in export.
+// ofRows lists the flags of export that select rows.
 var ofRows = []string{"from-key", "to-key", "prefix", "keys", "filter", "where", "concurrency", "max-rcu"}
 
 func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
@@ -44,7 +44,7 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 	}
 }
 
-// rowsOf opens a table for a scan of its keys, like export.
+// rowsOf opens a table, as export does, for a scan of its keys.
 func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err error) {
 	t, err := openTarget(c, access{readOnly: true})
 	if err != nil {
@@ -70,7 +70,7 @@ func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err
 	return cfg, func() error { return errors.Join(closeKeys(), t.close()) }, nil
 }
 
-// unitBytes is the size of a read unit.
+// unitBytes is the number of bytes per read unit.
 const unitBytes = 4 << 10
 
 func tableCount(c *call) (err error) {
@@ -146,7 +146,7 @@ func tableDelete(c *call) error {
 	return tableDelete(c) // for rows added since the interrupted deletion
 }
 
-// removed removes a file of keys; "" means none.
+// removed removes a file of keys. An empty name means no file.
 func removed(file string) error {
 	if file == "" {
 		return nil
@@ -154,8 +154,8 @@ func removed(file string) error {
 	return os.Remove(file)
 }
 
-// deletedKeys counts the rows to be deleted and, with --yes, stores their keys in a file. resumed says that the file is
-// that of an interrupted deletion, after which the rows must be searched again.
+// deletedKeys counts the rows to be deleted and, with --yes, stores their keys in a file. resumed is set if the file is
+// that of an interrupted deletion. After that deletion, the rows must be searched again.
 func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err error) {
 	cfg, closeTarget, err := rowsOf(c, name)
 	if err != nil {

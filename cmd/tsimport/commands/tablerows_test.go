@@ -23,7 +23,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// rowsIn makes a table of rows with keys of a number and a text, and ages from 0 to 9.
+// rowsIn makes a table of rows with an integer and a string as the key, and ages from 0 to 9.
 func rowsIn(t *testing.T, tsimport func(int, ...string) string) {
 	t.Helper()
 	text := "n,id,age\n"
@@ -115,7 +115,7 @@ func TestRowsChangedByOthersAreNotDeleted(t *testing.T) {
 	conformance.True(t, os.IsNotExist(err), "the file of keys is left: %v", err)
 }
 
-// TestInterruptedDeletionOfAPrefixIsResumed: the rows are searched again with the same prefix.
+// TestInterruptedDeletionOfAPrefixIsResumed checks that the rows are searched again with the same prefix.
 func TestInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
@@ -127,7 +127,7 @@ func TestInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "200", "rows")
 }
 
-// TestRowsOfKeysAreExportedAndCounted has unsorted, repeated and missing keys, in several requests.
+// TestRowsOfKeysAreExportedAndCounted gives unsorted, repeated and missing keys, which take several requests.
 func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows, keys, want strings.Builder
@@ -173,7 +173,7 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "leave one of them out")
 }
 
-// TestCommandsInspectAnExistingTable has columns that only some rows have, and runs the suggested commands.
+// TestCommandsInspectAnExistingTable inspects a table in which some rows lack columns. It runs the suggested commands.
 func TestCommandsInspectAnExistingTable(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows strings.Builder

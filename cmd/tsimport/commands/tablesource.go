@@ -41,7 +41,7 @@ const tableSourceHelp = "In place of files, one archive of a table can be given,
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " +
 	server.DefaultInstance + "."
 
-// wholeFor refuses deletes by an archive that lacks rows of its table, and puts by one that lacks cells.
+// wholeFor refuses deletes by an archive that lacks rows of its table, and puts by an archive that lacks cells.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
@@ -228,7 +228,7 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	return sqltable.New(*cfg), nil
 }
 
-// lookedAt returns the table of a database or of the service that a command inspects, nil if no argument is such an
+// lookedAt returns the table of a database or of the service that a command inspects, or nil if no argument is such an
 // address. stop closes it. keyed requires keys made of the rows of a service's table to include that table's key.
 func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop func() error, err error) {
 	stop = func() error { return nil }
@@ -245,7 +245,7 @@ func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop fu
 	}
 	if endpoint, _, err := serviceOf(c); err == nil && endpoint == "" && arg.address.Profile == "" &&
 		arg.address.Instance == server.DefaultInstance {
-		arg.address = nil // of the embedded store
+		arg.address = nil // an address of the embedded store
 	}
 	from, err := openSide(c, arg, access{readOnly: true, role: "source"})
 	if err != nil {
@@ -286,7 +286,7 @@ func refuseArchives(c *call) error {
 	return nil
 }
 
-// originOf returns the source of the arguments, nil if they are files.
+// originOf returns the source of the arguments, or nil if they are files.
 func originOf(ctx context.Context, c *call, args []string, find input.Options) (source.Origin, error) {
 	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
 		return origin, err
@@ -299,7 +299,7 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	return archive.New(m), err
 }
 
-// isFolder reports whether an export's output is a folder or a prefix in an object store, existing or by its name.
+// isFolder reports whether an export's output is a folder or a prefix in an object store. Its name suffices.
 func isFolder(name string) bool {
 	if jobdir.IsAddress(name) {
 		return name[len(name)-1] == '/' || path.Ext(name) == ""

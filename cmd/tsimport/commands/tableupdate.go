@@ -52,7 +52,7 @@ func tableUpdate(c *call) error {
 	})
 }
 
-// wanted has the settings given by flags.
+// wanted holds the settings given by flags.
 type wanted struct{ client.Change }
 
 // wantedChange parses the flags and refuses settings that no table can have.
@@ -117,7 +117,7 @@ func (w wanted) difference(t *client.Table) client.Change {
 	return d
 }
 
-// checkChange refuses changes that the service would refuse for this table, and unless accepted those that lose data.
+// checkChange refuses changes that the service would refuse for this table, and those that lose data unless accepted.
 func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	live, updates := t.TimeToLive, !t.NoUpdates
 	if d.TimeToLive != nil {
@@ -149,7 +149,7 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	return nil
 }
 
-// tooSoon adds, to the service's error for changes in quick succession, when the next change will be possible.
+// tooSoon adds the time of the next possible change to the service's error for changes in quick succession.
 func tooSoon(a *client.Admin, t *target, name string, err error) error {
 	if !errors.Is(err, client.ErrTooFrequent) {
 		return noTable(err, t)

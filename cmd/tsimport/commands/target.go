@@ -42,7 +42,7 @@ type target struct {
 	dir      string // folder of an embedded store
 	missing  bool   // the embedded store does not exist and must not be created
 	store    *server.Server
-	shared   bool // shared by several loads, and not closed with one
+	shared   bool // several loads share the store, so it is not closed with one of them
 }
 
 // access describes how a command uses an embedded store.
@@ -161,7 +161,7 @@ func (t *target) close() error {
 	return t.store.Close()
 }
 
-// profileOf returns the profile of --profile, empty without it.
+// profileOf returns the profile of --profile, or an empty profile without that flag.
 func profileOf(c *call) (*profile.Profile, error) {
 	if c.of.Profile == "" {
 		return new(profile.Profile), nil
@@ -173,7 +173,7 @@ func profileOf(c *call) (*profile.Profile, error) {
 	return p, nil
 }
 
-// serviceOf returns the service named by flags, the environment or a profile; "" if none.
+// serviceOf returns the service named by flags, the environment or a profile, or "" if none is.
 func serviceOf(c *call) (endpoint, instance string, err error) {
 	of, err := profileOf(c)
 	if err != nil {

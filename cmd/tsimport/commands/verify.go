@@ -43,7 +43,7 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-// comparison has the options of a comparison that a load does not have.
+// comparison holds the options of a comparison that a load does not have.
 type comparison struct {
 	examples  int
 	extraFail bool
@@ -218,7 +218,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 	return nil
 }
 
-// holdsSome returns a text if an archive has only a part of its table's rows, else "".
+// holdsSome returns a text if an archive has only a part of its table's rows, or "".
 func holdsSome(m *archive.Manifest) string {
 	if h := m.Holds; h.From == "" && h.To == "" && h.Filter == "" && h.Where == "" {
 		return ""
@@ -527,7 +527,7 @@ func exampleLine(e *verify.Example) string {
 	return text
 }
 
-// shownDifferences limits the columns of an example whose values a line shows; --json has more.
+// shownDifferences limits the columns whose values the line of an example shows. --json has more.
 const shownDifferences = 3
 
 // differenceText shows both sides or, with several versions, those that one side lacks.
@@ -592,7 +592,7 @@ func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	return errors.Join(err, rundir.WriteSummary(report.RunDir, report))
 }
 
-// workingDirectory is the folder of this process, "" if unknown.
+// workingDirectory returns the working directory of this process, or "" if it is unknown.
 func workingDirectory() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -21,7 +21,7 @@ type stateSource interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
 
-// signalHelp returns a help text with the signal that requests the state, "" if there is none.
+// signalHelp returns a help text with the signal that requests the state, or "" if there is none.
 func signalHelp() string {
 	if len(stateSignals) == 0 {
 		return ""
@@ -42,7 +42,7 @@ func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	return func() { stopSignals(); stopServing() }, nil
 }
 
-// onStateSignals shows the state on each signal until stop is called. Before the load writes, it says so instead.
+// onStateSignals shows the state on each signal until stop is called, or that the load does not write yet.
 func onStateSignals(load stateSource, show *display) (stop func()) {
 	if len(stateSignals) == 0 {
 		return func() {}
@@ -69,7 +69,7 @@ func onStateSignals(load stateSource, show *display) (stop func()) {
 	}
 }
 
-// showState shows the state, or why there is none. begun says, and the result reports, whether there has been one.
+// showState shows the state, or why there is none. begun tells it, and the result reports, whether there has been one.
 func showState(ctx context.Context, load stateSource, show *display, begun bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, stateWait)
 	defer cancel()

@@ -65,7 +65,7 @@ func TestSignalShowsTheStateOnlyWhileRunning(t *testing.T) {
 	}
 }
 
-// asking is a display whose reader requests the state when it gets an address, and waits until the signal has arrived.
+// asking is a display whose reader requests the state when it reads an address, and waits until the signal has arrived.
 type asking chan string
 
 func (a asking) Write(b []byte) (int, error) {
@@ -104,7 +104,7 @@ func TestStopDoesNotWaitForAnUnresponsiveLoad(t *testing.T) {
 	conformance.Equal(t, out.String(), "tsimport: the load has not started writing yet\n", "shown")
 }
 
-// hanging is a load that reports the first request for its state, and never responds; only the context ends the wait.
+// hanging is a load that reports the first request for its state but never responds. Only the context ends the wait.
 type hanging struct {
 	once  sync.Once
 	asked chan bool
@@ -129,7 +129,7 @@ var crashes = map[string]func(){
 	},
 }
 
-// TestCrashExitCodeIsNotBadUsage: schedulers retry after a crash, but not after exit code 2, which means bad usage.
+// Schedulers retry after a crash, but not after exit code 2, which means bad usage.
 func TestCrashExitCodeIsNotBadUsage(t *testing.T) {
 	const which = "TSIMPORT_TEST_CRASH"
 	if crash := crashes[os.Getenv(which)]; crash != nil {

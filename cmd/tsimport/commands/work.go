@@ -61,7 +61,7 @@ func program() string {
 	return text
 }
 
-// openJobDir opens the directory of a job. A folder's name is made absolute, as the plan may run in another folder.
+// openJobDir opens the directory of a job. It makes a folder's name absolute, as the plan may run in another folder.
 func openJobDir(c *call, place string) (jobdir.Store, error) {
 	if place == "" {
 		return nil, usagef("no job directory: give --job-dir")
@@ -152,7 +152,7 @@ func workOn(c *call, place string, t *workTask) error {
 	return perform(again)
 }
 
-// collectLate delays garbage collection until the memory limit is near, as tasks are many loads with small heaps.
+// collectLate delays garbage collection until the memory limit is near, because tasks are many loads with small heaps.
 func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(400)

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// MaxColumn is the highest column index that is converted; every column before it gets a name.
+// MaxColumn is the highest column index that is converted. Every column before it gets a name.
 const MaxColumn = 1023
 
 type Job struct {
@@ -93,7 +93,7 @@ func Convert(text []byte) (j *Job, err error) {
 	columns, keys := j.writer(c.Writer.Parameter, &load, read.typed)
 	limit := errorLimit(body.Setting["errorLimit"])
 	set(&load, "max-errors", limit)
-	set(&load, "create", "true") // an existing table stays unchanged
+	set(&load, "create", "true") // an existing table does not change
 	func() {
 		defer about(c.Reader.Name)
 		read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys)
@@ -114,7 +114,7 @@ func Convert(text []byte) (j *Job, err error) {
 	return j, nil
 }
 
-// reads describes the conversion of a reader. A typed reader has more types than text files.
+// reads describes the conversion of a reader. A typed reader has more types than a text file.
 type reads struct {
 	typed   bool
 	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int)
@@ -126,7 +126,7 @@ var readers = map[string]reads{
 	"mysqlreader":   {true, (*Job).sql},
 }
 
-// byHand has, by unsupported reader, the input that a load can read instead.
+// byHand maps each unsupported reader to the input that a load can read instead.
 var byHand = map[string]string{
 	"ossreader":        "from: oss://BUCKET/OBJECT",
 	"ftpreader":        "from: https://HOST/FILE, or files that were fetched",
@@ -160,13 +160,13 @@ func (o object) known(names ...string) {
 	}
 }
 
-// knownIn is like known, and names the part in the refusal.
+// knownIn is like known, but also names the part in the refusal.
 func (o object) knownIn(part string, names ...string) {
 	defer about(part)
 	o.known(names...)
 }
 
-// only refuses every value of a key other than absent, its default, for the reason why.
+// only refuses every value of a key except absent, its default. why is the reason.
 func (o object) only(key, absent, why string) {
 	if got := o.text(key, absent); !strings.EqualFold(got, absent) {
 		panic(refusef("%s %q: %s", key, got, why))
@@ -182,7 +182,7 @@ func (o object) needed(key string) string {
 	return v
 }
 
-// texts returns a list of texts, or a single text as a list; ok is false for anything else.
+// texts returns a list of texts, or a single text as a list. ok is false for anything else.
 func texts(raw json.RawMessage) (all []string, ok bool) {
 	var one string
 	if json.Unmarshal(raw, &all) == nil {
@@ -192,7 +192,7 @@ func texts(raw json.RawMessage) (all []string, ok bool) {
 	return []string{one}, ok
 }
 
-// text returns a text, number or boolean as text, absent without one. DataX does not distinguish "true" and true.
+// text returns a text, number or boolean as text, or absent if missing. DataX does not distinguish "true" and true.
 func (o object) text(key, absent string) string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
@@ -210,7 +210,7 @@ func (o object) text(key, absent string) string {
 	return s
 }
 
-// variable matches a DataX variable; without braces it has no equivalent.
+// variable matches a DataX variable. bareVariable matches one without braces, which has no equivalent.
 var (
 	variable     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 	bareVariable = regexp.MustCompile(`\$\w+`)
@@ -228,7 +228,7 @@ func (j *Job) template(key, s string) {
 	clear(key, rest)
 }
 
-// statements returns a list of texts, or a single text as a list.
+// statements returns the texts of a key that holds a list of texts or a single one.
 func (j *Job) statements(o object, key string) []string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {

@@ -49,7 +49,7 @@ func TestDataXJobsAreConverted(t *testing.T) {
 	}
 }
 
-func TestSilentDifferencesAreRefusedByName(t *testing.T) {
+func TestSettingsThatWouldSilentlyDifferAreRefused(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"PutRow", "DeleteRow", "writeMode"},
 		{`"writeMode":"PutRow"`, `"writeMode":"UpdateRow","newVersion":"true"`, "newVersion"},
@@ -93,7 +93,7 @@ func TestWildcardsSpanFoldersLikeDataX(t *testing.T) {
 	}
 }
 
-// TestWildcardsMatchTheFilesOfDataX: DataX looks below the folder before the first star; a star matches any text.
+// DataX looks below the folder before the first star, and a star matches any text.
 func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

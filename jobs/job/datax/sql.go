@@ -73,7 +73,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 	j.typeNotes(columns)
 }
 
-// typeNotes notes which types may differ, as the types of the database's columns are unknown.
+// typeNotes notes which types may differ, because the types of the database's columns are unknown.
 func (j *Job) typeNotes(columns []column) {
 	var texts []string
 	for _, c := range columns {
@@ -210,7 +210,7 @@ func isConstant(s string) bool {
 		"current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
-// query adds a load of a query's rows. Its columns have the writer's order and, with named, the writer's names.
+// query adds a load of a query's rows. Its columns have the writer's order and, if named is set, the writer's names.
 func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string
@@ -273,7 +273,7 @@ var numbered = regexp.MustCompile(`^((?:\w+\.)?\w+)\[(\d{1,6})-(\d{1,6})\](\w*)$
 // mostTables is the maximum number of tables of one reader.
 const mostTables = 1000
 
-// expandTable expands a table name as DataX does: parts separated by commas, each with the numbers of a range.
+// expandTable expands a table name as DataX does: parts are separated by commas, and may have a range of numbers.
 func expandTable(text string) (names []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)

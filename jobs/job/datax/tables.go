@@ -15,7 +15,7 @@ import (
 // sourceProfile is the profile of a source with a different endpoint or access key from the target's.
 const sourceProfile = "source"
 
-// copied converts a table reader into a copy. It computes attributes, so that types and timestamps are those of DataX.
+// copied converts a table reader into a copy. The copy computes attributes, so that types and timestamps are DataX's.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion",
 		"isTimeseriesTable")
@@ -45,7 +45,7 @@ func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int)
 	j.File.Loads = append(j.File.Loads, l)
 }
 
-// computed sets key and attributes, each computed from a source column.
+// computed sets the key and the attributes of the copy, each computed from a source column.
 func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) != len(columns) {
@@ -77,7 +77,7 @@ func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	set(l, "set", attributes...)
 }
 
-// bounds sets the range of keys that is read.
+// bounds sets the range of keys to read.
 func bounds(raw json.RawMessage, l *job.Single) {
 	defer about("range")
 	if len(raw) == 0 || string(raw) == "null" {
@@ -109,7 +109,7 @@ func bounds(raw json.RawMessage, l *job.Single) {
 	}
 }
 
-// keyValues returns the values before the first infinite one, and the infinite one, "" without one.
+// keyValues returns the values before the first infinite one, and that one, or "" if there is none.
 func keyValues(end string, list []object) (values []string, infinite string) {
 	defer about(end)
 	for _, o := range list {

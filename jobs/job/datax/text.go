@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// column is a column of the writer; kind is DataX's name of its type, or empty.
+// column is a column of the writer. kind is DataX's name of its type, or empty.
 type column struct{ name, kind string }
 
 var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double",
@@ -98,7 +98,7 @@ func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) {
 	j.text(o, l, columns, keys)
 }
 
-// wildcard converts a DataX name with stars, each of which matches any text across folders, into our pattern.
+// wildcard converts a DataX name with stars, which match any text across folders, into our pattern.
 func (j *Job) wildcard(name string) string {
 	if !strings.Contains(name, "*") {
 		return name
@@ -112,7 +112,7 @@ func (j *Job) wildcard(name string) string {
 		last, below := i == len(theirs)-1, len(parts) > 0 && parts[len(parts)-1] == "**"
 		switch {
 		case part == "*" && !last && below:
-			parts = parts[:len(parts)-1] // the file name after the folder's **
+			parts = parts[:len(parts)-1] // drops the file name after the folder's **
 		case strings.HasPrefix(part, "*") && (last || part != "*") && !below:
 			parts = append(parts, "**")
 		}
@@ -202,7 +202,7 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	j.File.Loads = append(j.File.Loads, load)
 }
 
-// nulls sets the text that means null, nullFormat. Without it there is none, as in DataX's code but not its manual.
+// nulls sets the text that means null, nullFormat. Without it no text does, as in DataX's code, but not in its manual.
 func (j *Job) nulls(o object, l *job.Single) {
 	raw, given := o["nullFormat"]
 	null := o.text("nullFormat", "")

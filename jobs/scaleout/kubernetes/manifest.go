@@ -20,7 +20,7 @@ const maxWorkers = 10_000
 // MaxNameBytes limits the name of a load's Job: a pod's name, at most 63 characters, adds the plan and the index.
 const MaxNameBytes = 40
 
-// Options complete the plan for the manifest. All other settings can be patched in.
+// Options holds the settings of the manifest that are not in the plan. All others can be patched in.
 type Options struct {
 	Name    string // name of the Job, without the plan: letters, digits and hyphens
 	Plan    string // ID of the plan: another plan has another Job
@@ -31,9 +31,9 @@ type Options struct {
 	Secret string
 	// Claim is a volume claim mounted at MountPath, for a job directory or inputs in a shared folder. "" means none.
 	Claim, MountPath string
-	// Env holds variables for every pod; no secrets.
+	// Env holds variables for every pod. It must not contain secrets.
 	Env []EnvVar
-	// MemoryBytes is both requested and the limit; DiskBytes is requested.
+	// MemoryBytes is both requested and the limit. DiskBytes is only requested.
 	MemoryBytes, DiskBytes int64
 }
 
@@ -42,7 +42,7 @@ type EnvVar struct{ Name, Value string }
 
 var nameOfJob = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// check refuses values that Kubernetes would refuse, or places that pods could not reach.
+// check refuses values that Kubernetes would refuse, and places that pods could not reach.
 func (o *Options) check() error {
 	switch {
 	case !nameOfJob.MatchString(o.Name):
@@ -75,7 +75,7 @@ func Manifest(o Options) ([]byte, error) {
 	err := t.Execute(&text, struct {
 		*Options
 		Job                     string
-		Attempts                int // per index; a pod that fails this often is not replaced
+		Attempts                int // per index; an index whose pods have failed this often is given up
 		EndAll, EndOne          []int
 		Memory, OwnMemory, Disk int64 // in MiB; Memory is the pod's, OwnMemory the program's limit
 	}{

@@ -19,7 +19,7 @@ func orders() Options {
 		DiskBytes: 7 << 30}
 }
 
-// TestManifestsAreUnchanged uses files that the module packaging/k8s decodes into the API's types.
+// TestManifestsAreUnchanged compares manifests with files, which packaging/k8s decodes into the API's types.
 func TestManifestsAreUnchanged(t *testing.T) {
 	shared := orders()
 	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared",

@@ -25,7 +25,7 @@ const headBytes = 16
 // MaxFrameBytes limits the uncompressed rows of a frame, unless it has only one.
 const MaxFrameBytes = 1 << 20
 
-// mostRaw exceeds the size of any frame, even one with a row of the maximum size.
+// mostRaw is larger than any frame, even one with a row of the maximum size.
 const mostRaw = 64 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -66,7 +66,7 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 	return rows, nil
 }
 
-// buffers holds the buffers of closed writers for reuse, as a process makes one writer per split and shard.
+// buffers holds the buffers of closed writers for reuse, because a process makes a writer for each split and shard.
 var buffers sync.Pool
 
 // mostKept limits the size of a reused buffer.
@@ -105,7 +105,7 @@ func frameSum(head, packed []byte) uint32 {
 // Unpacker reads frames. It is not safe for concurrent use.
 type Unpacker struct{ raw []byte }
 
-// Rows calls each with the rows of frames in order, valid during the call, and returns their number.
+// Rows calls each with the rows of frames in order, and returns their number. A row is valid only during the call.
 func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err error) {
 	for len(frames) > 0 {
 		if len(frames) < headBytes {

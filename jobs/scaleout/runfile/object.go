@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// Extent is a range of rows in an object. In JSON it is a list of numbers, since a reduced run has many extents.
+// Extent is a range of rows in an object. In JSON it is a list of numbers, because a reduced run has many extents.
 type Extent struct {
 	Object int   // index in the list of objects
 	Offset int64 // byte offset in the object
@@ -82,7 +82,7 @@ func (m *Made) add(raw []byte, r *Row) []byte {
 	return raw
 }
 
-// Writer makes objects of rows. It belongs to one goroutine.
+// Writer makes objects of rows. It is not safe for concurrent use.
 type Writer struct {
 	Made
 	Index Object // locates the rows of each shard; set when the Writer is closed (ReadIndex)
@@ -101,7 +101,7 @@ type pending struct {
 	made   []Extent // extents in objects
 }
 
-// NewWriter returns a writer of objects called name, name.2, name.3, …; the name must be unique to the attempt.
+// NewWriter returns a writer of objects called name, name.2, name.3, …. The name must be unique to the attempt.
 func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) *Writer {
 	return &Writer{
 		Made: Made{ctx: ctx, store: store, name: name}, shards: make([]pending, shards),
@@ -195,7 +195,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// An index has an equal number of bytes per shard: an extent of each object, and a CRC-32C.
+// An index has the same number of bytes for each shard: an extent of each object, and a CRC-32C.
 const (
 	extentBytes = 28
 	sumBytes    = 4
@@ -231,7 +231,7 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 // windowBytes is the part of an extent that ReadFrames holds in memory, unless one frame is larger.
 const windowBytes = 2 << 20
 
-// ReadFrames calls each with the rows of an extent, which may exceed the memory.
+// ReadFrames calls each with the rows of an extent, which may be larger than the memory.
 func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, by *Unpacker,
 	each func(*Row) error) error {
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)

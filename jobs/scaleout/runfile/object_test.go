@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
-// TestExtentsAreReadAFewFramesAtATime: the extents, and one row, exceed the window.
+// The extents, and one of the rows, are larger than the window.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
 	w := NewWriter(ctx, store, "runs", 2)

@@ -17,7 +17,7 @@ type Frame struct {
 // sortedFrame limits the uncompressed rows of a frame, which may be read alone.
 const sortedFrame = 512 << 10
 
-// Sorted makes objects of rows that are added in key order. It belongs to one goroutine.
+// Sorted makes objects of rows that are added in key order. It is not safe for concurrent use.
 type Sorted struct {
 	Made
 	Frames []Frame
@@ -29,7 +29,7 @@ type Sorted struct {
 	body  []byte // body of the current object
 }
 
-// NewSorted returns a Sorted with objects called name, name.2, …; the name must be unique to the attempt.
+// NewSorted returns a Sorted with objects called name, name.2, …. The name must be unique to the attempt.
 func NewSorted(ctx context.Context, store jobdir.Store, name string) *Sorted {
 	return &Sorted{Made: Made{ctx: ctx, store: store, name: name}, raw: buffer(), body: buffer()}
 }

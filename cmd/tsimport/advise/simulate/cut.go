@@ -26,7 +26,7 @@ func (k Keys) compare(i, j int32) int {
 }
 
 // Cut divides the rows among n range partitions with about equal row counts, without dividing a key value. It returns
-// the partition of each row and the number of partitions, fewer than n if there are few values or some are heavy.
+// the partition of each row and the number of partitions, which is below n if there are few values or some are heavy.
 func Cut(keys Keys, n int) (of []uint16, partitions int) {
 	n = min(n, MaxPartitions)
 	sample := make([]int32, 0, min(keys.len(), maxCutSample))

@@ -28,7 +28,7 @@ const maxLoad = 60_000_000_000
 type Loaded struct {
 	Share   float64 // used share of the capacity until the last row was accepted
 	Rows    int64   // accepted rows
-	Lost    int64   // rows given up after all retries
+	Lost    int64   // rows dropped after all retries
 	Seconds float64 // time until the last row was accepted
 }
 

@@ -13,7 +13,7 @@ const (
 	maxRank   = 64 - precision
 )
 
-// Distinct estimates the number of distinct values from their hashes (HyperLogLog), in 16 KiB, with an error of 0.8 %.
+// Distinct estimates the number of distinct values from their hashes by HyperLogLog. It takes 16 KiB.
 type Distinct struct{ rank [registers]uint8 }
 
 func (d *Distinct) Add(hash uint64) {

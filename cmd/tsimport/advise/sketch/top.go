@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits for the n counters of a Top: values with more than 1/n of the rows are found, and no count is lower by more.
+// Limits for the n counters of a Top. It finds values with over 1/n of the rows. Counts are too low by at most that.
 const (
 	minCounters = 64
 	maxCounters = 1024
