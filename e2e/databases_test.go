@@ -129,7 +129,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 		return
 	}
 	exec(grant)
-	// Addresses have passwords, of which only the last is right. No file left behind contains one.
+	// Each address has a password, but only the last one is right. No file that is left may contain one.
 	guarded := strings.Replace(address("shop_orders"), user, "guarded@", 1)
 	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:geheim-right@", 1), guarded, guarded} {
 		p.env = []string{variable + "=wrong-geheim"}
@@ -267,7 +267,7 @@ func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "whose settings are no longer known")
 }
 
-// dumps/make.sh made the dumps and their contents with the databases. reader/csv tests dumps that need no server.
+// dumps/make.sh made these dumps and their contents with the databases. reader/csv tests dumps that need no server.
 
 // heldBy returns a table's content according to a database, by key, without rows that contain one of the texts.
 func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
@@ -275,7 +275,7 @@ func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 	text := conformance.Try(os.ReadFile(filepath.Join("dumps", "made", name))).Must(t)
 	rows := map[string][]cell{}
 	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line) // id, v, w and perhaps the types of v and w
+		fields := strings.Fields(line) // id, v, w and possibly the types of v and w
 		var row []cell
 		left := false
 		for i, column := range []string{"v", "w"} {
@@ -397,7 +397,7 @@ func TestStoresInDifferentFoldersAreDistinctTargets(t *testing.T) {
 	first.signal(os.Kill)
 }
 
-// TestAnotherMachineResumesFromState kills the first machine and loses its folder. internal/jobdir tests bad states.
+// TestAnotherMachineResumesFromState kills the first machine, whose folder is lost. internal/jobdir tests bad states.
 func TestAnotherMachineResumesFromState(t *testing.T) {
 	t.Parallel()
 	s, around := startServe(t), newPlace(t)
@@ -419,8 +419,8 @@ func TestAnotherMachineResumesFromState(t *testing.T) {
 		}
 		return kept >= 2
 	})
-	first.kill()                            // the second waits for its lease
-	drop.write("b.csv", "id,v\n-1,later\n") // a file that arrives now is not part of that run
+	first.kill()                            // the second machine waits for its lease
+	drop.write("b.csv", "id,v\n-1,later\n") // a file that arrives now does not belong to that run
 	second := s.pod(t, around.env...)
 	second.ends(3, args(), "resuming run", "5,001 read, 5,000 written, 1 rejected")
 	second.ends(0, args(), "1 of 2 inputs are known", "1 read, 1 written")
@@ -447,7 +447,7 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 }
 
 // TestResumeCost kills a load after 90 % of its rows, with one partition ten times slower than the others. It measures
-// how long resuming takes, and how many rows are written again: those in flight and about one second's worth.
+// the time that resuming takes, and the rows that are written again: those in flight and about one second's worth.
 func TestResumeCost(t *testing.T) {
 	if *resumeRows == 0 {
 		t.Skip("set -resume-rows (make crash), on a machine that does nothing else")
@@ -483,7 +483,7 @@ func TestResumeCost(t *testing.T) {
 			second := start()
 			second.must(func() bool { return s.accepted(t) > before })
 			toFirst := time.Since(begun)
-			// Rows to be written again come first in their lanes, so after a few new rows all of them are written.
+			// The rows to be written again are first in their lanes, so after a few new rows all of them have been written.
 			second.must(func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
 			second.signal(syscall.SIGINT)
 			conformance.MustEqual(t, second.wait(), 130, "the load that resumes: exit code\n%s", &second.said)
@@ -508,10 +508,10 @@ func TestAddressInUsePreventsLoad(t *testing.T) {
 	said := p.ends(2, []string{"load", "in.csv", "--table", "t", "--pk", "id", "--store", "store", "--status", address},
 		"tsimport: --status "+address+": ")
 	conformance.True(t, strings.Count(said, "\n") == 1, "%v", said)
-	p.ends(2, []string{"table", "list", "--store", "store"}) // the store was not created
+	p.ends(2, []string{"table", "list", "--store", "store"}) // the store must not exist
 	w.signal(syscall.SIGINT)
 	w.end(130)
 }
 
-// TestMoreScripts runs scripts about refusals, counts and choices of commands.
+// TestMoreScripts runs scripts that test refusals, counts and choices of commands.
 func TestMoreScripts(t *testing.T) { runScripts(t, "testdata/morescripts") }

@@ -88,7 +88,7 @@ func banks(t *testing.T, tables int, test func(b *bank)) {
 		b.kill = func(of string) {
 			for n, r := range s.Rows("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'reader' ORDER BY id") {
 				if of == "all" || of == "a reader" && n == 0 {
-					_, _ = s.DB.Exec("KILL " + r[0]) // it may have ended
+					_, _ = s.DB.Exec("KILL " + r[0]) // the session may have ended
 				}
 			}
 		}
@@ -175,7 +175,7 @@ func (p *place) record() (r momentRecord) {
 	return r
 }
 
-// TestDatabasesAreLoadedFromOneSnapshot transfers amounts between tables. Loaded rows must have the same sum.
+// TestDatabasesAreLoadedFromOneSnapshot transfers amounts between tables. The sum of the loaded rows must not change.
 func TestDatabasesAreLoadedFromOneSnapshot(t *testing.T) {
 	banks(t, *momentTables, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -208,7 +208,7 @@ func TestDatabasesAreLoadedFromOneSnapshot(t *testing.T) {
 	})
 }
 
-// slow returns a job that reads its tables slowly, page by page, so that something can happen meanwhile.
+// slow returns a job that reads its tables slowly, page by page, so that something can happen in the meantime.
 func (b *bank) slow(more string) string { return b.job(", max-rows-per-second: 200" + more) }
 
 // TestDatabasesWhoseSnapshotIsLost kills reading sessions while a job loads tables.
@@ -228,7 +228,7 @@ func TestDatabasesWhoseSnapshotIsLost(t *testing.T) {
 			{"all", ", require-snapshot: true", 1, "the session that held the snapshot was lost"},
 		} {
 			if c.kill == "the keeper" && strings.HasPrefix(b.address(""), "mysql") {
-				continue // there is none
+				continue // there is no session
 			}
 			b.Run(c.kill+c.more, func(t *testing.T) {
 				p := newPlace(t, s.env()...)
@@ -254,7 +254,7 @@ func TestDatabasesWhoseSnapshotIsLost(t *testing.T) {
 	})
 }
 
-// TestDatabasesAreReadByFewSessions lacks sessions or rights: tables must be from one moment, with a warning.
+// TestDatabasesAreReadByFewSessions lacks sessions or rights. Tables must still be from one moment, with a warning.
 func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	banks(t, 10, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -315,7 +315,7 @@ func TestDatabasesOfResumedJob(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfShards loads several tables as one in a killed and resumed process, verifies and syncs them.
+// TestDatabasesOfShards loads several tables as one in a process that is killed and resumed, verifies and syncs them.
 func TestDatabasesOfShards(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {
@@ -371,7 +371,7 @@ func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 	conformance.True(t, most != 0 && most <= 12, "%d sessions at a time", most)
 }
 
-// Round trips: by the statement that an export prints, the server imports its own data unchanged.
+// In round trips, a server imports its own data unchanged with the statement that an export prints.
 
 // texts lists values that look like the formats' syntax.
 var texts = []string{``, `plain`, `\N`, `\.`, `NULL`, `a\tb`, "tab\there", "line\nbreak\r\n", `"quoted", 'text'`,

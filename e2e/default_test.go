@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// byDefault lists the files whose tests go test ./... runs, each with what only a built binary can show. All other
+// byDefault lists the files whose tests go test ./... runs, and what in each only a built binary can show. All other
 // files begin with //go:build e2e, and make e2e runs them.
 var byDefault = map[string]string{
 	"default_test.go":      "what is run by default",

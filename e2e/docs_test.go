@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// notRun maps reasons to commands that are not run. Blocks of code with such commands are run line by line, others
+// notRun maps reasons to commands that are not run. Code blocks with such commands are run line by line, others as a
 // whole.
 var notRun = map[string][]string{
 	"the test has a binary": {"make build &&"},
@@ -94,7 +94,7 @@ func leftOut(line string) bool {
 	return false
 }
 
-// TestPagesNameSourceOfTheirFile checks that pages that read orders.csv or its table create it or link to the tour.
+// TestPagesNameSourceOfTheirFile checks that a page that reads orders.csv or its table creates it or links to the tour.
 func TestPagesNameSourceOfTheirFile(t *testing.T) {
 	t.Parallel()
 	linked := 0
@@ -127,7 +127,7 @@ func docPages(t *testing.T) (pages []string) {
 	return pages
 }
 
-// bash runs commands of a page, which find tsimport in PATH and only the service of the place.
+// bash runs a page's commands. They find tsimport in PATH, and no service but that of the place.
 func (p *place) bash(script string) *process {
 	p.t.Helper()
 	cmd := exec.Command("bash", "-c", script)
@@ -147,7 +147,7 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// clone makes a clone with everything that the pages' commands need, and returns its folder.
+// clone makes a clone of the repository with everything that the pages' commands need, and returns its folder.
 func clone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,7 +171,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// fewerRows matches the numbers of rows of generated files, which are divided by ten: commands must run, not be fast.
+// fewerRows matches the numbers of rows to generate. The tests divide them by ten to save time.
 var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
 
 // TestPageCommandsRunAndLeaveCloneClean runs the README's and the pages' commands unless they need a service.
@@ -203,7 +203,7 @@ func TestPageCommandsRunAndLeaveCloneClean(t *testing.T) {
 		run("README.md", command)
 	}
 	conformance.MustTrue(t, dir != root, "the README's commands do not go to a folder of their own")
-	// They also run in the examples themselves, where the policy's archive is a folder beside it.
+	// The commands also run in the folder of the examples, where the policy's archive is a folder next to it.
 	dir = root
 	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
 	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk "+
@@ -300,7 +300,7 @@ func TestLocalServerPagesRun(t *testing.T) {
 	}
 }
 
-// before maps pages to commands that create what the reader already has, such as files to load or an interrupted load.
+// before maps pages to commands that create things that the reader already has, such as files or an interrupted load.
 var before = map[string][]string{
 	"how-to/after-an-incident.md": {
 		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +

@@ -125,7 +125,7 @@ func (f *flink) await(what string, come func() bool) {
 	}
 }
 
-// of returns the page's command that begins with begin, with the test's names instead of the page's.
+// of returns the page's command that begins with begin, but with the test's names.
 func (f *flink) of(begin, job, tsimport string) string {
 	f.t.Helper()
 	i := slices.IndexFunc(f.page, func(line string) bool { return strings.HasPrefix(line, begin) })
@@ -156,7 +156,7 @@ func (f *flink) submit(job, tsimport string) *flinkJob {
 	j := &flinkJob{f: f, dir: f.path(job), began: time.Now()}
 	f.t.Cleanup(func() {
 		for _, pid := range j.workers() {
-			syscall.Kill(pid, syscall.SIGKILL) // left over by a failed test
+			syscall.Kill(pid, syscall.SIGKILL) // a failed test may have left the process
 		}
 	})
 	r := f.bash(f.of("flink run", job, tsimport))
@@ -179,7 +179,7 @@ func (j *flinkJob) done() bool { return there(filepath.Join(j.dir, "summary.json
 func (j *flinkJob) workers() (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
-		line, _ := os.ReadFile(name) // it may have ended
+		line, _ := os.ReadFile(name) // the process may have ended
 		if strings.Contains(string(line), "work\x00--job-dir\x00"+j.dir+"\x00") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			pids = append(pids, pid)
@@ -196,7 +196,7 @@ func (j *flinkJob) writes() {
 	})
 }
 
-// ends waits until the job ends in a state, and returns how often tasks were restarted, and why.
+// ends waits until the job ends in state. It returns how often tasks were restarted, and why.
 func (j *flinkJob) ends(state string) (again int, why string) {
 	j.f.t.Helper()
 	var o struct {
@@ -224,7 +224,7 @@ func (j *flinkJob) ends(state string) (again int, why string) {
 	return again, e.Root
 }
 
-// exact waits for the end of a load, whose table must then have every row.
+// exact waits for the end of a load and checks that the table has every row.
 func (j *flinkJob) exact() (again int) {
 	t := j.f.t
 	t.Helper()

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// noteSources stats all source files: go test caches results by the files that a test reads, which exclude the binary.
+// noteSources stats all source files, because go test caches results by the files that a test opens or stats.
 func noteSources() error {
 	return filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -56,19 +56,19 @@ func noteSources() error {
 func prepare(dir string) (err error) {
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) {
-		if !strings.HasPrefix(f.Name, "test.") || os.Getenv("TSIMPORT_SOURCES") != "" { // many rows, or rounds
+		if !strings.HasPrefix(f.Name, "test.") || os.Getenv("TSIMPORT_SOURCES") != "" { // a flag asks for many rows or rounds
 			longest = time.Hour
 		}
 	})
 	binary, err = build(dir)
-	// Most of the 2,000 processes end before garbage collection pays; it would take a quarter of their time.
+	// Most of the 2,000 processes end before garbage collection pays. It would take a quarter of their time.
 	debug.SetGCPercent(400)
 	// Most tests wait for processes and clocks, not for a processor.
 	return errors.Join(err, os.Setenv("GOGC", "400"), flag.Set("test.parallel", "8"), noteSources())
 }
 
-// build builds tsimport in the user's cache, where go build skips it while nothing has changed: linking takes a third
-// of the tests' CPU. It returns a hard link to it in dir, which does not change when another process builds.
+// build builds tsimport in the user's cache, where go build does nothing if nothing has changed: linking takes a third
+// of the tests' CPU time. It returns a hard link in dir, which does not change when another process builds.
 func build(dir string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -100,13 +100,13 @@ func build(dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o700)
 }
 
-// processTimeout ends hanging processes and their tests. On a slow machine a second can become a minute.
+// processTimeout is the time after which a process counts as hanging. On a slow machine a second can become a minute.
 const processTimeout = 5 * time.Minute
 
-// longest is the same for commands of tests with flags that ask for more than the default.
+// longest is the time-out for commands of tests whose flags ask for more than the default.
 var longest = processTimeout
 
-// surroundings is an environment for the processes of a test that replaces that of the test's process.
+// surroundings is the environment for the processes of a test, instead of that of the test's own process.
 type surroundings struct {
 	*testing.T
 	env []string
@@ -133,7 +133,7 @@ func startServe(t testing.TB, args ...string) *served {
 	cmd.Stdout = ready
 	s := &served{process: begin(t, cmd)}
 	s.must(func() bool { return strings.Contains(ready.String(), "\n") })
-	s.killer.Stop() // it may run as long as the test
+	s.killer.Stop() // the server may run as long as the test
 	must(t, s.parse(ready.String()))
 	t.Cleanup(func() {
 		if !s.stopped {
@@ -181,7 +181,7 @@ func (s *served) credentials() []string {
 	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
 }
 
-// differs describes a difference, "" if there is none. It compares first: a description takes ten times as long.
+// differs describes a difference, or returns "". It compares first, because a description takes ten times as long.
 func differs(want, got any, options ...cmp.Option) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -240,7 +240,7 @@ func (p *place) ends(code int, args []string, texts ...string) string {
 	return said
 }
 
-// run is ends for a command without which the test cannot go on.
+// run is like ends, for a command without which the test cannot continue.
 func (p *place) run(code int, args ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
@@ -289,7 +289,7 @@ func (t *transcript) String() string {
 	return t.text.String()
 }
 
-// begin starts a command. It is killed at the end of the test, and when it takes too long.
+// begin starts a command. It is killed at the end of the test, or if it takes too long.
 func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	r := &process{Cmd: cmd, t: t, ended: make(chan struct{})}
@@ -302,7 +302,7 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 	must(t, cmd.Start())
 	r.killer = time.AfterFunc(longest, func() { cmd.Process.Kill() })
 	go func() {
-		cmd.Wait() // its error is in the exit code
+		cmd.Wait() // the exit code shows its error
 		r.killer.Stop()
 		close(r.ended)
 	}()
@@ -368,7 +368,7 @@ func (r *process) wait() (code int) {
 }
 
 func (r *process) kill() {
-	r.Process.Kill() // it may have ended
+	r.Process.Kill() // the process may have ended
 	<-r.ended
 }
 

@@ -61,7 +61,7 @@ func proxied(t *testing.T) (version string, env []string) {
 const module = "example.com/tsimport"
 
 // A program in another module gets the library from a proxy, is built without a network, and loads into tsimport serve
-// while the command loads into the same table. The command reports its version from go install, go run and a release.
+// while the command loads into the same table. The command reports its version if made by go install, go run or dist.
 func TestOtherModuleUsesLibrary(t *testing.T) {
 	dir := t.TempDir()
 	version, env := proxied(t)
@@ -138,8 +138,8 @@ func TestModulePathCanBeChanged(t *testing.T) {
 	in("gofmt", "-l", ".")
 }
 
-// The lines that an addition takes. An option takes an entry in the table, a field and its use; the entry defines the
-// flag, the key in job files, schema, help, completion and what a resumed run keeps. A command takes a file and a line.
+// additions lists the lines that an addition takes. An option takes an entry in the table, a field and its use. The
+// entry defines flag, key in job files, schema, help, completion and resumption. A command takes a file and a line.
 var additions = []struct{ file, after, line string }{
 	{"pipeline/options/table.go", "var ofLoads = []*Option{\n",
 		`	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
@@ -191,7 +191,7 @@ func TestOptionsAndCommandsAreDefinedOnce(t *testing.T) {
 	p.read("here/summary.json")
 }
 
-// required is the variable that names the SDK that must not be skipped. make node, make python and make java set it.
+// required is the environment variable that names the SDK whose test must not be skipped, as in make node.
 const required = "TSIMPORT_TEST_SDK"
 
 // runSDK runs a script of another language against a new server, whose access key is not the built-in one.

@@ -55,7 +55,7 @@ func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
 	return begin(p.t, cmd), in
 }
 
-// TestSignalsStopLoad feeds a load through a pipe that stays open, so that the load cannot end before the signal.
+// TestSignalsStopLoad feeds a load through a pipe that it keeps open, so that the load cannot end before the signal.
 func TestSignalsStopLoad(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	conformance.True(t, s.State == "finished" && s.Read == 30_001, "%+v", s)
 }
 
-// TestKilledLoadLosesNoAcknowledgedRow kills a load that has reported written rows, which its embedded store must have.
+// TestKilledLoadLosesNoAcknowledgedRow kills a load that has reported written rows. Its embedded store must have them.
 func TestKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -159,8 +159,8 @@ func watch(t *testing.T, args ...string) *watched {
 
 const fedRows = 60_000
 
-// feed writes rows to the pipe, which stays open, so that the load starts to write. fed is closed when the load has
-// read all rows: a load with enough to write does not read on, and its end breaks the pipe.
+// feed writes rows to the pipe so that the load starts to write, and keeps the pipe open. fed is closed when the load
+// has read all rows. A load with enough rows to write stops reading, and its end breaks the pipe.
 func (w *watched) feed() (fed chan struct{}) {
 	fed = make(chan struct{})
 	text := fileOf(strings.TrimSpace(bench.CSVHeader), fedRows,
@@ -230,8 +230,8 @@ func (b *lateBody) Read(into []byte) (int, error) {
 	return b.ReadCloser.Read(into)
 }
 
-// TestKilledServersLoseNothingAcknowledged checks that after each kill all acknowledged rows exist, and besides them
-// only rows in flight.
+// TestKilledServersLoseNothingAcknowledged checks that after each kill all acknowledged rows exist, and that all other
+// rows were in flight.
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	const writers, rows = 4, 10
@@ -293,7 +293,7 @@ type jobRecord struct {
 	Loads                   []struct{ Name, State string }
 }
 
-// jobOf reads the only job in a folder and returns its folder, or nil before there is one.
+// jobOf reads the only job in a folder. It returns the job's folder, and nil before there is a job.
 func jobOf(dir string) (folder string, r *jobRecord) {
 	found, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "job.json"))
 	if err != nil || len(found) == 0 {

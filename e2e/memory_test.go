@@ -35,10 +35,10 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// everyMemoryFile runs the memory tests with all files, which takes minutes more; the default is a sample.
+// everyMemoryFile runs the memory tests with all files instead of a sample, which takes minutes longer.
 var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
 
-// tries is how often a command may run until it keeps its limit, because a busy machine collects garbage late.
+// tries is the number of attempts that a command has to keep its limit, because a busy machine collects garbage late.
 const tries = 3
 
 // measuring is set in a copy of this binary that runs one command, because a process's peak includes its parent's.
@@ -82,7 +82,7 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	ctx, cancel := context.WithTimeout(context.Background(), processTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{binary}, args...)...)
-	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), p.env...), measuring+"=1", "GOGC=") // as for users
+	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), p.env...), measuring+"=1", "GOGC=") // as users run it
 	cmd.ExtraFiles = []*os.File{w}
 	text, err := cmd.CombinedOutput()
 	w.Close()
@@ -102,7 +102,7 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 // different shares of the program's file as memory; idle is the peak of a command that does almost nothing.
 func beside(idle, memory int64) int64 { return memory<<20 + max(64<<20, idle+8<<20) }
 
-// within is measured for a command that may take at most most bytes. It calls again before each try.
+// within is like measured, and checks that the command takes at most most bytes. It calls again before each try.
 func (p *place) within(most int64, again func(), args ...string) (code int, out string) {
 	p.t.Helper()
 	var peak int64
@@ -191,7 +191,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 			report, err := os.ReadFile(p.path("run/summary.json"))
 			if err == nil {
 				must(t, json.Unmarshal(report, &summary))
-			} else if code == 0 || !errors.Is(err, fs.ErrNotExist) { // otherwise it was refused before the run began
+			} else if code == 0 || !errors.Is(err, fs.ErrNotExist) { // otherwise the load was refused before the run began
 				t.Fatalf("%v in:\n%.2000s", err, out)
 			}
 			conformance.True(t, code == test.code && strings.Contains(out, test.says) && summary.Written == test.written &&
@@ -207,7 +207,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 				case "verify":
 					args = append(args, target...)
 				}
-				// verify may find differences (code 6). On a damaged file the others end with at most 3.
+				// verify may find differences (code 6). The other commands end with at most 3 on a damaged file.
 				code, out := p.within(beside(idle, 64), func() {}, args...)
 				conformance.True(t, (code <= 3 || name == "verify" && code == 6) && !strings.Contains(out, "goroutine "),
 					"%s: exit code %d:\n%.2000s", name, code, out)
@@ -216,7 +216,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 	}
 }
 
-// A job directory collects the rejected records of all its processes.
+// A job directory collects the rejected records of all processes, so they must not be held in memory.
 func TestJobOfRejectsStaysWithinItsMemory(t *testing.T) {
 	records := 10_000 // all must be there afterwards; make memory measures more
 	if *everyMemoryFile {

@@ -22,10 +22,10 @@ var (
 
 const movedRows = 300
 
-// moved moves table t between two services. Its commands reach both through networks that count requests.
+// moved moves table t between two services. Its commands reach both through proxies that count requests.
 type moved struct {
 	*pairOf
-	direct   *pairOf // the services, without the networks
+	direct   *pairOf // the services, without the proxies
 	name     string  // name of the new table
 	networks [2]*proxy
 	rnd      *rand.Rand
@@ -48,7 +48,7 @@ func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func
 	return m
 }
 
-// swap returns the same for commands whose own service is the second.
+// swap returns the move in the other direction: the own service of its commands is the second one.
 func (m *moved) swap() *moved {
 	q := *m
 	q.pairOf, q.direct = m.swapped(), m.direct.swapped()
@@ -143,7 +143,7 @@ func (m *moved) finished() bool {
 	return len(m.glob("tsimport-runs/2*/summary.json")) > 0 && m.summary().State == "finished"
 }
 
-// until runs the command, then resume, killed at random requests, until it ends with this code or the table is whole.
+// until runs the command or resume, and kills it at random requests, until it ends with code or the table is whole.
 func (m *moved) until(code int, whole func() bool, args ...string) {
 	m.t.Helper()
 	last := 4 // an export sends few requests
@@ -196,7 +196,7 @@ type aging struct {
 	*place
 	server  *served
 	args    []string
-	archive []string // tables that must be archived in the end, of which before has archives
+	archive []string // tables that must be archived in the end
 	old     string   // folder or address for archives
 }
 
@@ -227,13 +227,13 @@ func newAgingTo(t *testing.T, interval, old string) *aging {
 	return a
 }
 
-// TestNextAgeFinishesKilledOne kills age after its first lines. lifecycle/apply tests all other moments.
+// TestNextAgeFinishesKilledOne kills age after its first lines. lifecycle/apply tests kills at all other times.
 func TestNextAgeFinishesKilledOne(t *testing.T) {
 	t.Parallel()
 	newAging(t, "0s").killedAndFinished()
 }
 
-// TestNextAgeFinishesKilledOneInObjectStore uses a store that refuses requests and loses answers.
+// TestNextAgeFinishesKilledOneInObjectStore archives to a store that refuses some requests and loses some answers.
 func TestNextAgeFinishesKilledOneInObjectStore(t *testing.T) {
 	t.Parallel()
 	a := newAgingTo(t, "0s", "s3://bucket/old")

@@ -48,7 +48,7 @@ func newHost(t *testing.T) *host {
 	return &host{t, root, at("etc/tsimport"), at("var/private/tsimport")}
 }
 
-// here replaces the folders in a recipe by the host's, and the installed binary by the test's.
+// here replaces the folders in a recipe with the host's, and the installed binary with the test's.
 func (h *host) here(recipe string) string {
 	for from, to := range map[string]string{
 		"&& tsimport ": "&& " + binary + " ", "/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
@@ -58,7 +58,7 @@ func (h *host) here(recipe string) string {
 	return recipe
 }
 
-// nights runs each kind of night after a good one on the same host, and then checks the alerts.
+// nights runs each kind of night on a host, after a good night there, and then checks the alerts.
 func nights(t *testing.T, run, check func(h *host, n *night)) {
 	text := conformance.Try(os.ReadFile("testdata/nights.yaml")).Must(t)
 	var all []night
@@ -91,7 +91,7 @@ func (h *host) comes(run func(h *host, n *night), n *night) {
 	run(h, n)
 }
 
-// raises checks which alerts in a group of rules fire after a night, given these series since its end.
+// raises checks that exactly these alerts of a group of rules fire after a night, given these series since its end.
 func (h *host) raises(group string, n *night, alerts []string, series map[string]float64) {
 	h.t.Helper()
 	needs(h.t, "promtool")
@@ -206,7 +206,7 @@ func (h *host) systemd(n *night) {
 	if n.Code != 0 {
 		mails = fmt.Sprintf("-s tsimport: exit code %d root\n%s", n.Code, log)
 	}
-	mailed, _ := os.ReadFile(h.root.path("var/mail")) // no mail after a good night
+	mailed, _ := os.ReadFile(h.root.path("var/mail")) // a good night sends no mail
 	if got := h.root.read("var/log"); got != log || string(mailed) != mails {
 		h.t.Fatalf("log %q, want %q; mailed %q, want %q; %v:\n%s", got, log, mailed, mails, r.ProcessState, &r.said)
 	}
@@ -264,7 +264,7 @@ func TestAlertReportsFailingPod(t *testing.T) {
 	})
 }
 
-// TestAlertReportsMissingFirstNight tests a night without any metrics.
+// TestAlertReportsMissingFirstNight checks the alerts if there are no metrics at all.
 func TestAlertReportsMissingFirstNight(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

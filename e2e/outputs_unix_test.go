@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fileWriters lists commands that write to the path OUT. Those with + refuse an existing file, those with = need a file
-// that can be read again.
+// fileWriters lists commands that write to the path OUT. Commands with + refuse an existing file, and commands with =
+// need a file that can be read again.
 var fileWriters = []string{
 	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT",
 	"gen student-cards --rows 10 -o OUT", "verify in.csv --table t --metrics-file OUT",

@@ -22,7 +22,7 @@ type proxy struct {
 	requests atomic.Int64
 }
 
-// answer is an answer of a store or a trouble. Status 0 cuts the connection.
+// answer is an answer of a store or of a trouble. A status of 0 cuts the connection.
 type answer struct {
 	status int
 	header http.Header
@@ -32,8 +32,8 @@ type answer struct {
 // trouble says what a hostile network does with one request. Each call of forward forwards the request.
 type trouble func(forward func() answer) answer
 
-// troubledTimeout is the time-out of requests through a hostile network, short so that late ones arrive soon.
-// troubledSettle after it, nothing is applied any more, however slow the machine is.
+// troubledTimeout is the time-out of requests through a hostile network. It is short, so that late ones arrive soon.
+// Once troubledSettle has passed after it, nothing is applied, however slow the machine is.
 const (
 	troubledTimeout = 700 * time.Millisecond
 	troubledSettle  = 2 * time.Second
@@ -51,7 +51,7 @@ func startProxy(t testing.TB, s *served, decide func(operation string) trouble) 
 		p.requests.Add(1)
 		forward := func() answer {
 			if time.Since(begun) > troubledTimeout+troubledSettle/2 {
-				return page(http.StatusGatewayTimeout) // delayed by this machine: loads assume that it is not applied
+				return page(http.StatusGatewayTimeout) // delayed by this machine: loads assume that the request is not applied
 			}
 			on, err := http.NewRequest(r.Method, s.URL+r.URL.Path, bytes.NewReader(body))
 			if err != nil {
@@ -125,7 +125,7 @@ func troubles(at float64) map[string]trouble {
 			}
 			return a
 		},
-		"late": func(forward func() answer) answer { // when the sender has given up
+		"late": func(forward func() answer) answer { // forwarded when the sender has given up
 			time.Sleep(troubledTimeout + time.Duration(at*float64(troubledTimeout/2)))
 			forward()
 			return answer{}
@@ -153,7 +153,7 @@ func troubles(at float64) map[string]trouble {
 	return all
 }
 
-// drawTroubles gives one in four requests a trouble, of those not excluded, up to most times.
+// drawTroubles gives one in four requests a trouble that is not excluded, up to most times.
 func drawTroubles(seed uint64, most int, without ...string) func(operation string) trouble {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))),

@@ -54,7 +54,7 @@ func TestProcessesShareOneLoad(t *testing.T) {
 				job = kind + "://jobs/of"
 			}
 			p.write("in.csv", text)
-			for range 2 { // planning twice changes nothing
+			for range 2 { // planning again changes nothing
 				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job,
 					"--workers", "2", "--max-rows-per-second", "500", "-q")
 			}
@@ -147,7 +147,7 @@ func (p *place) troubled(rnd *rand.Rand, args ...string) {
 }
 
 func (r *process) stopped(d time.Duration) {
-	r.Process.Signal(syscall.SIGSTOP) // it may have ended
+	r.Process.Signal(syscall.SIGSTOP) // the process may have ended
 	time.Sleep(d)
 	r.Process.Signal(syscall.SIGCONT)
 }
@@ -176,7 +176,7 @@ type podTemplate struct {
 	}
 }
 
-// pod runs the container of a Job once, and kills it after a time unless that is zero.
+// pod runs the container of a Job once. If after is not zero, it kills the container after that time.
 func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	c, volume := j.Spec.Template.Spec.Containers[0], p.t.TempDir() // the volume ends with the pod
 	pod := &place{p.t, volume, slices.Clone(p.env)}
@@ -197,8 +197,8 @@ func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	return r
 }
 
-// The printed manifest is run with processes as pods, of which some are killed. An index is retried until one of its
-// pods succeeds. No pod fails by itself, although records are rejected. The table is verified afterwards.
+// The test runs the printed manifest with processes as pods, and kills some of them. It retries an index until a pod
+// succeeds. No pod may fail by itself, although records are rejected. Finally it verifies the table.
 func TestPlannedLoadRunsAsIndexedJob(t *testing.T) {
 	t.Parallel()
 	for n := range *podsRounds {
@@ -223,7 +223,7 @@ func TestPlannedLoadRunsAsIndexedJob(t *testing.T) {
 			var pods sync.WaitGroup
 			var killed, said atomic.Int64
 			for i := range j.Spec.Completions {
-				var times []time.Duration // after which its first pods are killed
+				var times []time.Duration // times after which its first pods are killed
 				for range rnd.IntN(*podsKills + 1) {
 					times = append(times, time.Duration(1+rnd.IntN(700))*time.Millisecond)
 				}
@@ -267,7 +267,7 @@ func tree(t *testing.T, dir string) map[string]string {
 		all[path] = info.Mode().String()
 		if d.Type().IsRegular() {
 			content := conformance.Try(os.ReadFile(path)).Must(t)
-			if all[path] += string(content); d.Name() != "LOCK" { // an embedded store locks it even to read
+			if all[path] += string(content); d.Name() != "LOCK" { // an embedded store locks it even for reading
 				all[path] += info.ModTime().String()
 			}
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the scripts in testdata/script, with a typical use of each command.
+// TestScripts runs the scripts in testdata/script, which show a typical use of each command.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// runScripts runs the scripts in a folder, each in an empty folder with tsimport in PATH and $EXAMPLES set. `exitcode N
-// cmd…` checks an exit code; `json FILE name=value…` checks numbers and strings in a JSON object.
+// runScripts runs the scripts in a folder, each in an empty folder with tsimport in PATH and $EXAMPLES set. There,
+// `exitcode N cmd…` checks an exit code, and `json FILE name=value…` checks numbers and strings in a JSON object.
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples := conformance.Try(filepath.Abs("../examples")).Must(t)
@@ -69,7 +69,7 @@ func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// repeatText writes PREFIX, N times TEXT, and SUFFIX to FILE. \n means a line end.
+// repeatText writes PREFIX, TEXT repeated N times, and SUFFIX to FILE. In these, \n means a line end.
 func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 	expect(ts, !neg && len(args) == 5, "usage: repeat FILE PREFIX N TEXT SUFFIX")
 	var n int
@@ -91,8 +91,8 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	ts.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 }
 
-// TestExitCodes ends a command with every exit code but those of signals. TestEveryEndingIsReportedAndCounted tests
-// their other causes.
+// TestExitCodes ends commands with every exit code except those of signals. TestEveryEndingIsReportedAndCounted tests
+// other causes of these codes.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)
@@ -107,7 +107,7 @@ func TestExitCodes(t *testing.T) {
 		n++
 		return append(strings.Fields(fmt.Sprint("load --table t --create --pk id:integer --run-dir run", n)), args...)
 	}
-	for _, timeout := range []string{"2s", "1m"} { // on a slow machine the first may pass before anything can be resumed
+	for _, timeout := range []string{"2s", "1m"} { // on a slow machine the first may end before anything can be resumed
 		said := p.ends(1, load("many.csv", "--max-rows-per-second", "20", "--timeout", timeout))
 		if strings.Contains(said, "to resume: ") {
 			break
@@ -125,7 +125,7 @@ func TestExitCodes(t *testing.T) {
 	p.ends(7, load("no*.csv"), "it matches none")
 }
 
-// TestBinaryReportsItsBuild checks the version of a binary built in a clone: a bug report must name what was running.
+// TestBinaryReportsItsBuild checks the version of a binary built in a clone, because bug reports need it.
 func TestBinaryReportsItsBuild(t *testing.T) {
 	t.Parallel()
 	if info, err := os.Stat("../.git"); err != nil || !info.IsDir() {

@@ -132,7 +132,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return cert, key, roots
 }
 
-// TestServeSpeaksTLS to clients that have its certificate. Others fail at once, because waiting does not help.
+// TestServeSpeaksTLS tests clients with the certificate, and clients without it, which must fail at once.
 func TestServeSpeaksTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
@@ -206,7 +206,7 @@ func TestSeedIsLoadedAtomically(t *testing.T) {
 // planted is the beginning of every secret in the tests below.
 const planted = "geheim"
 
-// secretAddresses returns addresses of a server, each with another kind of secret. reader/input tests all forms.
+// secretAddresses returns addresses of a server, each with a different kind of secret. reader/input tests all forms.
 func secretAddresses(server string) (all []string) {
 	host := strings.TrimPrefix(server, "http://")
 	for i, shape := range []string{
@@ -223,7 +223,7 @@ func secretAddresses(server string) (all []string) {
 
 var fileOfNumber = regexp.MustCompile(`([0-9]+)\.csv`)
 
-// secretSite serves N.csv with the row N,x under any address, /bad.csv with a bad row, and /list with the addresses.
+// secretSite serves N.csv with the row N,x at any address, /bad.csv with a bad row, and /list with the addresses.
 func secretSite(t *testing.T) (server *httptest.Server) {
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -286,7 +286,7 @@ func TestAddressSecretsAreNeitherShownNorStored(t *testing.T) {
 	run(0, with("load", []string{"@http://user:geheim@" + host + "/list?geheim"}, "--run-dir", dir+"/list")...)
 	run(2, with("load", []string{"@http://user:geheim@" + host + "/evil-list?geheim"}, "--run-dir", dir+"/evil")...)
 
-	// A load that stops, with all its possible outputs.
+	// This load stops, with all outputs that a load can have.
 	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json",
 		"--max-errors")
 	run(4, append(stopped, "0")...)

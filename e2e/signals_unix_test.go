@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestPipeWithoutWriterDoesNotDelayStop opens a pipe that would block forever.
+// TestPipeWithoutWriterDoesNotDelayStop reads from a pipe whose opening would block forever.
 func TestPipeWithoutWriterDoesNotDelayStop(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -61,7 +61,7 @@ func shell(t *testing.T, dir, line string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// TestPipeWithoutReaderDoesNotDelayStop opens a pipe that would block.
+// TestPipeWithoutReaderDoesNotDelayStop writes to a pipe whose opening would block forever.
 func TestPipeWithoutReaderDoesNotDelayStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -77,7 +77,7 @@ func TestPipeWithoutReaderDoesNotDelayStop(t *testing.T) {
 var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make "+
 	"crash asks for five seconds, on a machine that does nothing else")
 
-// A scheduler kills a pod a few seconds after SIGTERM. There must be a checkpoint by then, even without the service.
+// A scheduler kills a pod a few seconds after SIGTERM. By then, a checkpoint must exist even if the service is silent.
 func TestSIGTERMLeavesCheckpoint(t *testing.T) {
 	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
 		t.Run(what, func(t *testing.T) {
@@ -94,14 +94,14 @@ func TestSIGTERMLeavesCheckpoint(t *testing.T) {
 			}
 			asked := time.Now()
 			r.signal(syscall.SIGTERM)
-			// Wait for a checkpoint after the signal, or for the end, as the last checkpoint may have been complete.
+			// Wait for a checkpoint after the signal or for the end, because the last checkpoint may have been complete.
 			kept := r.until(func() bool {
 				info, err := os.Stat(filepath.Join(runs[0], "checkpoint.bin"))
 				return err == nil && info.ModTime().After(asked)
 			})
 			took := time.Since(asked)
 			if silent {
-				r.kill() // the pod is killed
+				r.kill() // the scheduler kills the pod
 				must(t, s.Process.Signal(syscall.SIGCONT))
 			}
 			code := r.wait()

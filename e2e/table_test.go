@@ -68,7 +68,7 @@ func codeOf(err error) string {
 	return err.Error()
 }
 
-// key returns a primary key of the table; an int means an int64.
+// key returns a primary key of the table. It converts an int to int64.
 func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	for i, v := range values {
@@ -84,7 +84,7 @@ func integer(v any) any {
 	return v
 }
 
-// cell is one version of a column. A timestamp of 0 means none in a write and any in an expectation.
+// cell is one version of a column. A timestamp of 0 means none in a write, and any in an expectation.
 type cell struct {
 	Name      string
 	Value     any
@@ -191,7 +191,7 @@ func pairUp(t testing.TB, a, b *served) *pairOf {
 		"TABLESTORE_ACCESS_KEY_SECRET_B="+b.AccessKeySecret)...), a, b}
 }
 
-// swapped returns the same services in the same folder, with the first under the profile b.
+// swapped returns the same services in the same folder, but with the first one under the profile b.
 func (p *pairOf) swapped() *pairOf {
 	q := pairUp(p.t, p.b, p.a)
 	q.dir, q.env = p.dir, append(p.env, q.env...)
@@ -206,7 +206,7 @@ func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	return objects
 }
 
-// unreliable makes a store refuse 1/every of the requests, and lose the answers to as many others.
+// unreliable makes a store refuse one in every requests, and lose the answers to as many others.
 func unreliable(objects *storetest.Server, every int) {
 	objects.Change(func(s *storetest.Server) {
 		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
@@ -234,7 +234,7 @@ func dump(t testing.TB, s *served, name string) map[string][]cell {
 	return rows
 }
 
-// fill creates a table with rows of all kinds: with several versions, with any columns and types, and without columns.
+// fill creates a table with all kinds of rows: with several versions, with any columns and types, and without columns.
 func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
 	tb := p.a.table(name)
@@ -299,7 +299,7 @@ func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	}
 }
 
-// finalRows returns the number of final rows in the newest checkpoint in a folder, -1 without a checkpoint.
+// finalRows returns the number of final rows in the newest checkpoint in a folder, or -1 if there is none.
 func finalRows(dir string) int64 {
 	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*"))
 	if err != nil || len(runs) == 0 {

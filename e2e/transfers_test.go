@@ -74,7 +74,7 @@ func TestTableIsCopiedWithIndexes(t *testing.T) {
 		"created the 2 secondary indexes of the table")
 	p.sameIndexes(p.a, p.b, "t", "t")
 
-	// Within one instance the names are taken.
+	// Within one instance, the names of the indexes are taken.
 	p.ends(2, []string{"copy", "t", "u", "--create"}, "--rename-index t_by_city=NAME")
 	p.run(2, "table", "describe", "u")
 	renamed := []string{"--rename-index", "t_by_city=u_by_city", "--rename-index", "t_by_n=u_by_n"}
@@ -128,7 +128,7 @@ func TestHostileNetworkChangesNoRow(t *testing.T) {
 				t.Parallel()
 				var without []string
 				if name == "numbered" {
-					without = []string{"replayed"} // no load can detect it
+					without = []string{"replayed"} // no load can detect a replayed request
 				}
 				draw := func() func(string) trouble { return drawTroubles(seed, 12, without...) }
 				m := p.move(t, fmt.Sprint(name, seed), seed, draw)
@@ -158,14 +158,14 @@ func TestUnsignedAnswersDestroyNothing(t *testing.T) {
 	}
 }
 
-// cutOver moves a table while eight sessions write to it. The table is loaded, and the changes that a real Debezium
-// engine has reported since before the load are applied. Then the writers stop, and the last change is awaited.
+// cutOver moves a table while eight sessions write to it. It loads the table and applies the changes that a real
+// Debezium engine has reported since before the load. Then the writers stop, and it waits for the last change.
 type cutOver struct {
 	*testing.T
 	session    func() (exec func(statement string) error) // opens a session
 	row        func(query string) bool                    // reports whether the query returns a row
 	address    string
-	properties string // of the connector, in addition to common ones
+	properties string // properties of the connector, in addition to common ones
 	streams    string // a query that returns a row once the connector reads the log
 	exec       func(statement string)
 	next       atomic.Int64
@@ -199,7 +199,7 @@ func TestTableMovesDuringWrites(t *testing.T) {
 			properties: fmt.Sprintf(
 				"connector.class=io.debezium.connector.postgresql.PostgresConnector\ndatabase.port=%d\ndatabase.user=postgres\ndatabase.dbname=postgres\nplugin.name=pgoutput\ntable.include.list=public.accounts\n", s.Port),
 			streams: "SELECT 1 FROM pg_replication_slots WHERE active"}
-		// The log must contain all columns, also when a key changes.
+		// The log must contain all columns, even if a key changes.
 		c.move(rows, "INSERT INTO accounts SELECT n, 'owner ' || n, n / 7.0, now(), md5(n::text), n %% 2 = 0 FROM "+
 			"generate_series(1, %d) n", "timestamptz", "ALTER TABLE accounts REPLICA IDENTITY FULL")
 	})
@@ -314,7 +314,7 @@ value.converter.replace.null.with.default=false
 	must(c.T, engine.Start())
 	c.Cleanup(func() {
 		stdin.Close()
-		_ = engine.Wait() // it may report that the server is gone
+		_ = engine.Wait() // the engine may report that the server is gone
 		if c.Failed() {
 			text, _ := os.ReadFile(errs.Name())
 			c.Logf("the engine: %.3000s", text)
@@ -331,7 +331,7 @@ func (c *cutOver) write(session uint64, stop chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(rnd.IntN(12)) * time.Millisecond): // in all sessions, 1,000 statements per second
+		case <-time.After(time.Duration(rnd.IntN(12)) * time.Millisecond): // in all, 1,000 statements per second
 		}
 		err := exec("BEGIN")
 		n := 1 + rnd.IntN(5)

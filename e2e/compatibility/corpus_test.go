@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// left describes files that a process of an earlier version left in a folder of testdata, and how they are used now.
+// left describes files that a process of an earlier version left in a folder of testdata, and how the test uses them.
 type left struct {
 	name        string
 	make, judge func(p *place)
@@ -34,7 +34,7 @@ type left struct {
 
 const runFolder = "tsimport-runs/*Z-*"
 
-// twice is the older of the two checkpoints that a run keeps. Once it exists, a second and a hundred rows have passed.
+// twice is the older of the two checkpoints that a run keeps. When it exists, a second and 100 rows have passed.
 const twice = runFolder + "/checkpoint.prev"
 
 var corpus = []left{
@@ -258,7 +258,7 @@ loads:
 		p.run(0, "age", "--policy", "policy.yaml", "--table", "orders_{month}", "--apply", "--drop-expired")
 		out, _ := p.run(0, "table", "list")
 		conformance.True(p, !strings.Contains(out, "orders_202001"), "the archived table is still there: %s", out)
-		p.one("old/*.manifest.json") // it equals its archive, so it is not archived again
+		p.one("old/*.manifest.json") // the table equals its archive, so it is not archived again
 	}},
 
 	{"a store", (*place).everyType, func(p *place) { p.sameTypes("types") }},
@@ -274,7 +274,7 @@ func later() (more []left) {
 	return more
 }
 
-// resumed returns a check that resumes the only run, which must print says and leave the table orders as wanted.
+// resumed returns a check that resumes the only run. It must print says and leave the expected table orders.
 func resumed(says, want string) func(p *place) {
 	return func(p *place) {
 		_, said := p.run(0, "resume")
@@ -283,7 +283,7 @@ func resumed(says, want string) func(p *place) {
 	}
 }
 
-// everyType loads a row with all types, and a second version of some of its cells.
+// everyType loads a row with all types, and second versions of some of its cells.
 func (p *place) everyType() {
 	p.write("types.jsonl", types)
 	p.made(0, strings.Fields("load types.jsonl --table types --pk s --pk i --type b=binary --max-versions 3")...)
@@ -370,7 +370,7 @@ var update = flag.Bool("update", false, "write what testdata does not have")
 // asProgram is the environment variable that makes a test process run the program.
 const asProgram = "TSIMPORT_TEST_PROGRAM"
 
-// service answers requests to the endpoint. A proxy gives it a fixed name, which job directories and runs store.
+// service answers requests to endpoint. A proxy gives it that fixed name, because job directories and runs store it.
 var service atomic.Pointer[http.Handler]
 
 const endpoint = "http://tablestore.example"
@@ -388,7 +388,7 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name)
 		}
 	}
-	os.Setenv("HTTP_PROXY", proxy.URL) // before the first request: net/http reads it once
+	os.Setenv("HTTP_PROXY", proxy.URL) // set before the first request, because net/http reads it once
 	os.Setenv("TABLESTORE_ACCESS_KEY_ID", server.DefaultAccessKeyID)
 	os.Setenv("TABLESTORE_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret)
 	code := m.Run()
@@ -396,7 +396,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// written is the time of all files, by which runs identify inputs; Git does not keep it.
+// written is the modification time of all files. Runs identify inputs by it, and Git does not keep it.
 var written = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // place is a working folder with the files of an earlier process.
@@ -419,7 +419,7 @@ func newPlace(t *testing.T, dir string) *place {
 	must(t, os.Mkdir(dir, 0o700))
 	p.dir = conformance.Try(filepath.EvalSymlinks(dir)).Must(t)
 	t.Chdir(p.dir)
-	t.Setenv("HOME", t.TempDir()) // with locks
+	t.Setenv("HOME", t.TempDir()) // the home folder has locks
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	return p
 }
@@ -468,7 +468,7 @@ func (p *place) run(code int, args ...string) (stdout, stderr string) {
 	return out.String(), errOut.String()
 }
 
-// killed runs a command in a new process, with a rate limit that the run does not store, and kills it when file exists.
+// killed runs a command in a new process, with a rate limit that the run does not store, and kills it once file exists.
 func (p *place) killed(file string, args ...string) {
 	p.Helper()
 	c := p.process(args...)
@@ -547,7 +547,7 @@ func (p *place) keep(to string) {
 	copied(p, p.dir, to, strings.NewReplacer(" on "+host, " on "+machineThere, quoted(host), quoted(machineThere)))
 }
 
-// timesFile holds the times of files that a sync found, by which its load identifies inputs.
+// timesFile holds the modification times of files that a sync found. Its load identifies inputs by them.
 const timesFile = "times.json"
 
 // copied copies a folder without HTML pages and locks, and replaces texts in all files but binary ones.
@@ -584,7 +584,7 @@ func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 		if err != nil {
 			return err
 		}
-		if utf8.Valid(text) && !strings.Contains(rel, "/data/") && e.Name() != "manifest.json" { // it has sums of data
+		if utf8.Valid(text) && !strings.Contains(rel, "/data/") && e.Name() != "manifest.json" { // that has checksums of data
 			text = []byte(texts.Replace(string(text)))
 		}
 		if err := os.WriteFile(target, text, 0o600); err != nil {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the dumps in made/ with Debian's PostgreSQL, MariaDB and SQLite from the values in values.txt. PROGRAM.hex has
 # the contents according to each program's own functions: row, v and w in hexadecimal, a dash for null. Run it as root
-# in a disposable machine: it installs packages, and runs servers in a temporary folder.
+# on a disposable machine, because it installs packages and runs servers in a temporary folder.
 set -eu
 cd "$(dirname "$0")"
 for one in postgres:postgresql mariadbd:mariadb-server sqlite3:sqlite3; do
@@ -42,7 +42,7 @@ rows() {
 		} }'
 }
 
-# SQLite: its shell cannot print texts with a NUL, so they are blobs, which only the mode "quote" prints.
+# The shell of SQLite cannot print texts with a NUL, so they are blobs, which only the mode "quote" prints.
 rm -f "$dir/s.db"
 {
 	echo 'CREATE TABLE t (id INTEGER PRIMARY KEY, v, w);'
@@ -55,7 +55,7 @@ sqlite3 -separator ' ' "$dir/s.db" "SELECT id, $(hex v), $(hex w), typeof(v), ty
 sqlite3 -csv -header "$dir/s.db" "SELECT * $texts" >made/sqlite.csv
 sqlite3 -quote -header "$dir/s.db" 'SELECT * FROM t ORDER BY id' >made/sqlite-quote.txt
 
-# PostgreSQL: its texts cannot contain a NUL.
+# Texts in PostgreSQL cannot contain a NUL.
 mkdir "$dir/pg"
 chown postgres "$dir/pg"
 as postgres initdb -D "$dir/pg" -E UTF8 --locale=C.UTF-8 >/dev/null
@@ -72,7 +72,7 @@ pg -c 'COPY t TO STDOUT WITH (FORMAT csv, HEADER)' >made/postgres.csv
 pg -c "COPY t TO STDOUT WITH (DELIMITER '|', NULL 'nil')" >made/postgres-bar.txt
 as postgres pg_dump -h "$dir/pg" -a -t t | sed -n '/^COPY /,/^\\\.$/p' | sed 1d >made/postgres-dump.txt
 
-# MariaDB, which reads and writes files like MySQL.
+# MariaDB reads and writes files like MySQL.
 mkdir "$dir/my" "$dir/out"
 chown mysql "$dir/my" "$dir/out"
 mariadb-install-db --no-defaults --user=mysql --datadir="$dir/my" >/dev/null 2>&1

@@ -66,7 +66,7 @@ const put = (tableName, primaryKey, attributeColumns, more = {}) =>
 const update = (tableName, primaryKey, updateOfAttributeColumns, more = {}) =>
   client.updateRow({ tableName, condition: ignore(), primaryKey, updateOfAttributeColumns, ...more });
 
-// refused expects a service error. This SDK has the HTTP status as its code and the body's text in its message.
+// refused expects a service error. In this SDK, its code is the HTTP status, and its message contains the body's text.
 const refused = (promise, status, ...texts) => assert.rejects(promise, (err) => {
   assert.equal(err.code, status, err.message);
   for (const text of texts) assert.ok(err.message.includes(text), `${JSON.stringify(err.message)} has no ${text}`);
@@ -361,7 +361,7 @@ test('indexes are created with their table and later, follow it, and are dropped
   await client.deleteRow({ tableName: t, condition: ignore(), primaryKey: key('b', 2) });
   assert.deepEqual(await ofFirst(), [[['Rome', 'c', 3n], [['age', 50n]]]]);
   assert.deepEqual(await indexRows(full, ['age', 'n', 'id']), [[[30n, 1n, 'a'], []], [[50n, 3n, 'c'], []]]);
-  assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written afterwards
+  assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written later
 
   await refused(put(full, [{ age: long(1) }, { n: long(1) }, { id: 'a' }], []), 400, 'OTSParameterInvalid', "Can't write index table directly.");
   const local = `${first}_local`;
@@ -370,7 +370,7 @@ test('indexes are created with their table and later, follow it, and are dropped
   });
   await refused(createLocal(['city', 'id']), 400, 'OTSParameterInvalid');
   await createLocal(['id', 'city']);
-  assert.deepEqual(await indexRows(local, ['id', 'city', 'n']), [[['c', 'Rome', 3n], []]]); // row a has no city any more
+  assert.deepEqual(await indexRows(local, ['id', 'city', 'n']), [[['c', 'Rome', 3n], []]]); // row a has lost its city
   await client.dropIndex({ mainTableName: t, indexName: first });
   await refused(client.describeTable({ tableName: first }), 404, 'OTSObjectNotExist');
   await refused(client.dropIndex({ mainTableName: t, indexName: first }), 404, 'OTSObjectNotExist', 'Requested index does not exist.');
@@ -431,7 +431,7 @@ async function engine(what, body) {
   return answer.json();
 }
 
-// This test is last: it moves the clock of all tables, then deletes them.
+// This test is last, because it moves the clock of all tables and then deletes them.
 test('data expires when the clock is moved, and a reset deletes everything', async () => {
   const t = await createTable(stringAndInteger, { timeToLive: 86400 });
   const k = key('a', 1);

@@ -171,7 +171,7 @@ class Contract:
         self.assertIsNone(rows[1].row)
         self.assertEqual(plain(got.get_result_by_table(other)[0].row.primary_key), [("b", b"k")])
 
-    # The next four are what the SDK's own suite asserts of the service.
+    # The next four tests check assertions of the SDK's own suite about the service.
     def test_every_operation_rejects_keys_that_do_not_match_the_table(self):
         for schema, key, message in (
             ([("PK1", "STRING")], [("PK2", "blah")], "Validate PK name fail. Input: PK2, Meta: PK1."),
@@ -302,7 +302,7 @@ class Contract:
         found = self.client.describe_table(t).secondary_indexes
         self.assertEqual([(x.index_name, x.primary_key_names, x.defined_column_names, x.index_type) for x in found], [
             (first, ["city"], ["age"], SecondaryIndexType.GLOBAL_INDEX), (full, ["tag", "n"], [], SecondaryIndexType.GLOBAL_INDEX),
-            (empty, ["age"], ["city"], SecondaryIndexType.GLOBAL_INDEX)])  # as they were made; each has its whole key itself
+            (empty, ["age"], ["city"], SecondaryIndexType.GLOBAL_INDEX)])  # keys as given; an index has its whole key
         self.assertEqual([key[1:] for key, _ in self.index_rows(full, ["tag", "n", "id"])], [(2, "b"), (3, "c")])
         self.assertEqual(self.index_rows(empty, ["age", "id", "n"]), [])
         self.update(t, [("id", "c"), ("n", 3)], {"PUT": [("city", "Rome")], "INCREMENT": [("age", 1)]})
@@ -319,7 +319,7 @@ class Contract:
 
         self.refused(400, "OTSParameterInvalid", "", create_local, "city", "id")
         create_local("id", "city")
-        self.assertEqual(self.index_rows(local, ["id", "city", "n"]), [(("c", "Rome", 3), [])])  # the row of a has lost its city
+        self.assertEqual(self.index_rows(local, ["id", "city", "n"]), [(("c", "Rome", 3), [])])  # row a no longer has a city
         self.client.delete_secondary_index(t, first)
         self.refused(404, "OTSObjectNotExist", "Requested index does not exist.", self.client.delete_secondary_index, t, first)
         self.refused(404, "OTSObjectNotExist", "", self.client.describe_table, first)

@@ -123,7 +123,7 @@ def type_of_texts(texts):
 MAKE = {"integer": int, "double": float, "boolean": lambda t: t == "true", "string": str}
 
 
-RULES = collections.Counter()  # files that were read with the help of a rule of tsimport's documents, by rule
+RULES = collections.Counter()  # number of files that could be read only by a rule of tsimport's docs, by rule
 LONE_CR = "\ue000cr\ue000"
 MARK = "\ue000empty\ue000"
 
@@ -156,7 +156,7 @@ def csv_rows(path, entry, rejects):
         raise Unreadable("Python's csv takes delimiters of one character")
     records = parse_csv(text, delimiter)
     if records and len(records[0]) == 1:
-        records = [r or [""] for r in records]  # of one column, an empty line is a record
+        records = [r or [""] for r in records]  # in a file of one column, an empty line is a record
     else:
         records = [r for r in records if r]
     header = entry.get("header")
@@ -178,7 +178,7 @@ def csv_rows(path, entry, rejects):
 # ---- JSON
 
 class Literal(str):
-    """A number as it is written in the file."""
+    """A number in the form that it has in the file."""
 
 
 def keeps(text, f):
@@ -398,7 +398,7 @@ def parquet_rows(path, entry, rejects):
     try:
         table = pq.ParquetFile(path, arrow_extensions_enabled=False).read()
         table.validate(full=True)
-    except Exception as e:  # noqa: BLE001: whatever it says, it has no opinion
+    except Exception as e:  # noqa: BLE001: after any error, this reader has no opinion
         raise Unreadable("pyarrow: " + str(e).split("\n")[0][:90])
     names = names_of(table.column_names)
     columns = []
@@ -415,7 +415,7 @@ def parquet_rows(path, entry, rejects):
             columns[-1] = [c and ("string", c[1].decode()) for c in columns[-1]]
         if table.column_names[position] in uuids:
             columns[-1] = [c and ("string", str(uuid.UUID(bytes=c[1]))) if c is None or c[0] == "binary" else c for c in columns[-1]]
-        if position in far:  # what nanoseconds have no room for comes in microseconds
+        if position in far:  # values out of the range of nanoseconds are given in microseconds
             for i, micros in enumerate(far[position]):
                 if micros is not None and not -9223372036 <= micros // 10**6 < 9223372036:
                     columns[-1][i] = ("string", time_text(micros, pa.timestamp("us")))

@@ -43,7 +43,7 @@ def export(place, how):
         time.sleep(.1 + chance.random() / 4)
         p.kill()
         if p.communicate() and p.returncode >= 0:
-            break  # it was faster
+            break  # the export was faster
     r = subprocess.run(args, capture_output=True, text=True)
     if r.returncode and "holds a complete export already" not in r.stderr:
         sys.exit(r.stderr)

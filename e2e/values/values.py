@@ -12,7 +12,7 @@ from independent import Literal, Unreadable, csv_rows, json_rows, parquet_rows, 
 
 READERS = {"csv": csv_rows, "json": json_rows, "jsonl": json_rows, "parquet": parquet_rows}
 
-# The rules of intended differences, by file.
+# The rules that explain intended differences, by file.
 RULES = {
     "parquet/duckdb/data/parquet-testing/complex.parquet": "an ENUM is text, nested too; pyarrow gives its bytes",
     "parquet/duckdb/data/parquet-testing/empty-group/empty_group_test.parquet":
@@ -114,7 +114,7 @@ def main():
     refused, ruled, failed = [], [], 0
     entries = [e for e in json.load(open(os.path.join(collection, "manifest.json"), encoding="utf-8"))
                if e["format"] in READERS and word in e["path"]
-               and (e.get("expected") == "ok" or e.get("expected") == "any" and e["format"] != "csv")]  # those can be meant in several ways
+               and (e.get("expected") == "ok" or e.get("expected") == "any" and e["format"] != "csv")]  # CSV can be meant in several ways
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for entry, (what, found, rejects) in zip(entries, pool.map(lambda e: check(program, collection, e), entries)):
             kind = entry["format"]

@@ -230,7 +230,7 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing applies such requests at any permitted time. None is permitted after the job.
+// TestLateRequestsOfLostWorkersUndoNothing applies such requests at any permitted time, which is never after the job.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))

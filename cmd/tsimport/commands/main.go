@@ -69,7 +69,7 @@ func onlyNamed(app *cli.App, args []string) {
 	}
 }
 
-// crashLoudly makes a crash end with SIGABRT (134 in shells), because the runtime's 2 means bad usage. It leaves no core.
+// crashLoudly makes a crash end with SIGABRT (134 in shells), because the runtime's 2 means bad usage. No core is left.
 func crashLoudly() {
 	withoutCore()
 	debug.SetTraceback("crash")

@@ -168,7 +168,7 @@ public class SdkCheck {
         long rows = 0;
         for (Iterator<Row> it = c.createBulkExportIterator(p); it.hasNext(); rows++) {
             Row r = it.next();
-            // The SDK requests columns in the order of a HashSet; in a matrix, key columns need not come first.
+            // The SDK requests columns in the order of a HashSet. In a matrix, key columns need not be first.
             TreeMap<String, ColumnValue> got = values(r.getPrimaryKey(), Arrays.asList(r.getColumns()));
             RowPutChange put = row(table, got.get("n").asLong());
             want(got.equals(values(put.getPrimaryKey(), put.getColumnsToPut())), "BulkExport: " + got);
@@ -212,7 +212,7 @@ public class SdkCheck {
         in.addRowChange(put);
         in.addRowChange(update);
         in.addRowChange(new RowDeleteChange(table, key(3)));
-        long[] bytes = {16 + 8, 16 + 13, 16}; // a timestamp adds nothing
+        long[] bytes = {16 + 8, 16 + 13, 16}; // a timestamp does not count
         for (BulkImportResponse.RowResult r : c.bulkImport(in).getRowResults()) {
             CapacityUnit units = r.getConsumedCapacity().getCapacityUnit();
             CapacityDataSize size = r.getConsumedCapacity().getCapacityDataSize();
@@ -245,7 +245,7 @@ public class SdkCheck {
             wide.addDefinedColumn("d" + i);
         }
         String keys = "The number of primary key columns must be in range: [1, 4] in index.";
-        for (IndexMeta m : new IndexMeta[] {five, many}) { // checked before the table is looked up
+        for (IndexMeta m : new IndexMeta[] {five, many}) { // these are checked before the table is looked up
             refused("OTSParameterInvalid", keys, () -> c.createIndex(new CreateIndexRequest(table, m, false)));
             refused("OTSParameterInvalid", keys, () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), Collections.singletonList(m))));
         }
