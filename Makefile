@@ -143,7 +143,7 @@ pictures: build
 pods:
 	$(GO) test -tags e2e ./e2e -run '^TestPlannedLoadRunsAsIndexedJob' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
 
-# Vets, and thereby compiles, the code and the tests for other systems.
+# Vets, and so compiles, the code and the tests for other systems.
 CROSS ?= windows/amd64 darwin/arm64
 
 cross:

@@ -37,7 +37,7 @@ type Keys struct {
 	cards *cardGenerator
 }
 
-// NewKeys returns a generator tuned for about this many rows. More can be generated.
+// NewKeys returns a generator tuned for about rows keys. It can generate more.
 func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	k := &Keys{kind: kind, seed: mix(seed)}
 	switch kind {

@@ -162,7 +162,7 @@ func TestKeysAreUniqueAndDependOnSeed(t *testing.T) {
 	conformance.True(t, conformance.ErrorOf(NewKeys("sorted", 1, 1)) != nil, "keys of no kind are made")
 }
 
-func TestKeyDistributions(t *testing.T) {
+func TestKeysHaveTheirDistributions(t *testing.T) {
 	const n = 20000
 	most := func(kind KeyKind) int {
 		_, first := taken(t, kind, n, 1, n)

@@ -142,8 +142,8 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	noSecretBelow(t, p.dir)
 }
 
-// TestDatabasesOfDataXJobs converts jobs that read databases and runs them against real servers.
-func TestDatabasesOfDataXJobs(t *testing.T) {
+// TestDatabasesAreLoadedByDataXJobs converts jobs that read databases and runs them against real servers.
+func TestDatabasesAreLoadedByDataXJobs(t *testing.T) {
 	my := mysqltest.Start(t)
 	my.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, City varchar(20), price decimal(8,2), day date)",
 		`INSERT INTO orders VALUES (1, 'Bern', 1.5, '2024-01-01'), (2, '"x"\n', 20, '2024-01-01'), (3, NULL, NULL, '2024-01-01'), (4, 'later', 0, '2024-01-02')`)

@@ -211,8 +211,8 @@ func TestDatabasesAreLoadedFromOneSnapshot(t *testing.T) {
 // slow returns a job that reads its tables slowly, page by page, so that something can happen in the meantime.
 func (b *bank) slow(more string) string { return b.job(", max-rows-per-second: 200" + more) }
 
-// TestDatabasesWhoseSnapshotIsLost kills reading sessions while a job loads tables.
-func TestDatabasesWhoseSnapshotIsLost(t *testing.T) {
+// TestDatabasesReportLostSnapshot kills reading sessions while a job loads tables.
+func TestDatabasesReportLostSnapshot(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
 		for _, c := range []struct {
@@ -290,8 +290,8 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfResumedJob checks that remaining tables from another moment are reported or refused.
-func TestDatabasesOfResumedJob(t *testing.T) {
+// TestDatabasesReadByResumedJobAreReported checks that remaining tables from another moment are reported or refused.
+func TestDatabasesReadByResumedJobAreReported(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
 		for more, c := range map[string]struct {
@@ -315,8 +315,8 @@ func TestDatabasesOfResumedJob(t *testing.T) {
 	})
 }
 
-// TestDatabasesOfShards loads several tables as one in a process that is killed and resumed, verifies and syncs them.
-func TestDatabasesOfShards(t *testing.T) {
+// TestDatabasesShardsAreLoadedAsOneTable kills and resumes a load of several tables as one, verifies and syncs it.
+func TestDatabasesShardsAreLoadedAsOneTable(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {
 			var values []string

@@ -98,7 +98,7 @@ func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	return kib << 10, cmd.ProcessState.ExitCode(), string(text)
 }
 
-// beside returns the limit for a command with that many MiB, which includes the program and the runtime. Kernels count
+// beside returns the limit for a command with memory MiB, which includes the program and the runtime. Kernels count
 // different shares of the program's file as memory; idle is the peak of a command that does almost nothing.
 func beside(idle, memory int64) int64 { return memory<<20 + max(64<<20, idle+8<<20) }
 

@@ -206,7 +206,7 @@ func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	return objects
 }
 
-// unreliable makes a store refuse one in every requests, and lose the answers to as many others.
+// unreliable makes a store refuse one of every requests, and lose the answer to another one.
 func unreliable(objects *storetest.Server, every int) {
 	objects.Change(func(s *storetest.Server) {
 		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {

@@ -204,7 +204,7 @@ func (r *run) watch(p *phase) (stop func()) {
 	}
 }
 
-// drop deletes the table, unless it is to be kept. It uses its own context, because those of a stopped run have ended.
+// drop deletes the table, unless it is to be kept. It has its own context, because a stopped run's contexts have ended.
 func (r *run) drop() error {
 	if r.Keep {
 		r.Say.Line("table %s kept", r.name)

@@ -118,7 +118,7 @@ func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
-// Limits of allocations besides those of requests. The difference between two sizes cancels fixed costs.
+// Limits of allocations. The difference between two sizes of input cancels fixed costs.
 const (
 	requestAllocs     = 105  // mostly headers of request and answer
 	requestAllocBytes = 8000 // the part of a body that does not depend on rows

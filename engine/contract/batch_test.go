@@ -75,7 +75,7 @@ func TestBatchMayNameSeveralTables(t *testing.T) {
 	})
 }
 
-func TestRepeatedRowsOfABatch(t *testing.T) {
+func TestBatchAppliesRepeatedRowsInOrder(t *testing.T) {
 	s := proving(t, "3.10.4")
 	tb := s.newTable(t, tableOptions{})
 	expectation := invalid("Repeated rows do not support row exist expectation check in BatchModify.")

@@ -180,7 +180,7 @@ func TestFilterComparesAllTypes(t *testing.T) {
 	}
 }
 
-func TestFiltersOfAllReadsAgree(t *testing.T) {
+func TestAllReadsFilterAlike(t *testing.T) {
 	s := proving(t, "3.11.5")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	k := tb.key("k", 1)

@@ -295,7 +295,7 @@ func (s *service) tell(t testing.TB, what, body string, status int) {
 }
 
 // Without a delay, indexes are updated at once. With one, they are updated later by the clock, which tests can move.
-func TestIndexDelay(t *testing.T) {
+func TestIndexShowsWritesAfterDelay(t *testing.T) {
 	t.Parallel()
 	spec(t, "3.14.2")
 	s := serviceWith(t, server.Options{Simulation: &server.Simulation{Choices: server.Choices{IndexDelay: time.Hour}}})

@@ -219,7 +219,7 @@ func TestRangeReturnsRequestedKeyColumns(t *testing.T) {
 	})
 }
 
-func TestMatrixIsReturnedIfItHoldsRows(t *testing.T) {
+func TestMatrixIsReturnedIfItCanHoldRows(t *testing.T) {
 	s := proving(t, "2.6.1")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	values := []cell{c("b", []byte{0, 255}), c("c", int64(1)), c("d", 0.5), c("s", "é"), c("t", true)}

@@ -115,7 +115,7 @@ func (p *Plan) given(f Fault) Fault {
 	return f
 }
 
-// Done returns how many faults of each kind were injected.
+// Done returns the number of injected faults by kind.
 func (p *Plan) Done() map[Action]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

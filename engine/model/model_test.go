@@ -76,7 +76,7 @@ func (m *model) clone() *model {
 
 // answer is the service's answer. Units are 0 in a refusal.
 type answer struct {
-	code        string // of a refusal; "" for none
+	code        string // error code of a refusal; "" means success
 	read, write int    // capacity units
 	rows        string
 }
@@ -397,7 +397,7 @@ func (e *engine) end(id string, commit bool) answer {
 	return answer{code: codeOf(err)}
 }
 
-// The histories are those of clients of one partition key, with transactions, splits, passing minutes and power losses.
+// Clients of one partition key make the histories, with transactions, splits, passing minutes and power losses.
 
 var transactionHistories = flag.Int("transaction-histories", 40,
 	"concurrent histories of transactions that are checked for an order that explains them")
@@ -411,7 +411,7 @@ type asked struct {
 	busy bool  // another request of the transaction overlaps
 	held bool  // a request of another transaction overlaps and locks the key until answered, even past its minute
 	away bool  // a partition may be unavailable
-	late int64 // how far the clock moved meanwhile: a request may begin within its transaction's minute and end after it
+	late int64 // advance of the clock during the request, which may begin within its transaction's minute and end after it
 }
 
 type kind int

@@ -41,7 +41,7 @@ func processorTime(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// loopback sends a request of that many rows again and again, from one client per processor.
+// loopback sends a request, which has rows rows, again and again from one client per processor.
 func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	h := httptest.NewServer(s)
 	defer h.Close()

@@ -382,7 +382,7 @@ func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.Put
 	return c
 }
 
-// code returns the service's error code, "" for no error, or the text of another error.
+// code returns the service's error code, the text of any other error, or "" if err is nil.
 func code(err error) string {
 	if err == nil {
 		return ""

@@ -49,7 +49,7 @@ func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-// writeRows sends a batch and returns the codes of its rows, "" for applied rows.
+// writeRows sends a batch and returns the error code of each row; "" means that the row was applied.
 func writeRows(t testing.TB, c *tablestore.TableStoreClient, b *tablestore.BatchWriteRowRequest) (codes []string) {
 	t.Helper()
 	r := conformance.Try(c.BatchWriteRow(b)).Must(t)

@@ -146,7 +146,7 @@ func (v *visit) key(key []wire.Cell) {
 	}
 }
 
-// each calls f with every simulated table and its rows, the first of which has the index from in the request.
+// each calls f with every simulated table and its rows. The first row has the index from in the request.
 func (v *visit) each(f func(t *simTable, from int, rows []sim.Row)) {
 	for i, t := range v.tables {
 		end := len(v.rows)

@@ -46,7 +46,7 @@ type Answers struct {
 	Indexes         int           `json:"indexes"`     // indexes in DescribeTable; each is charged a row's units
 }
 
-// These values of Answers.Locations say what the location of a split stands for.
+// These values of Answers.Locations determine the meaning of a split's location.
 const (
 	LocatePartitions = "partition"
 	LocateNodes      = "node"  // machines with NodePartitions neighbouring partitions each
@@ -57,7 +57,7 @@ const (
 // MaxIndexes limits a table's secondary indexes.
 const MaxIndexes = 5
 
-// These values of Answers.PreSplit say what becomes of the partitions requested by CreateTable.
+// These values of Answers.PreSplit determine the effect of the partitions requested by CreateTable.
 const (
 	PreSplitHeard   = "heard"   // the table starts with them
 	PreSplitIgnored = "ignored" // the table starts with one
@@ -107,7 +107,7 @@ const (
 	longest           = float64(100 * time.Hour) // so that sums of times do not overflow
 )
 
-// Check returns an error if a Config is invalid. Its words are those of the command's flags and the admin API.
+// Check returns an error if a Config is invalid. It uses the words of the command's flags and the admin API.
 func (c *Config) Check() error {
 	for _, n := range []struct {
 		name  string

@@ -145,7 +145,7 @@ func TestPartitionLimit(t *testing.T) {
 	conformance.Must(t, table.Split(start, points[1:], 0))
 }
 
-func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
+func TestPartitionKeepsRecentCountsBySecond(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1}, start)
 	write(table, at(1500*time.Millisecond), "a", "a")
 	write(table, at(2500*time.Millisecond), "a")
@@ -273,7 +273,7 @@ func TestTableSplitsBySustainedLoad(t *testing.T) {
 	hasPartitions(t, calm, at(time.Minute), 1) // every other second was idle
 }
 
-func TestMoveRate(t *testing.T) {
+func TestPartitionsMoveAtConfiguredRate(t *testing.T) {
 	table := NewTable(Config{Seed: 3, Moves: Moves{PerMinute: 60, Unavailable: 10 * time.Millisecond}}, start)
 	v := load(table, 0, 100*time.Second, digits)
 	away := len(v) - accepted(v)

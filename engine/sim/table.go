@@ -55,7 +55,7 @@ const (
 	sampleSize  = 4096
 )
 
-// NewTable makes a table with one partition, or those of c.Sample, which serve from now on.
+// NewTable makes a table with one partition, or the partitions of c.Sample, which serve from now on.
 func NewTable(c Config, now time.Time) *Table {
 	t := &Table{rng: rand.New(rand.NewPCG(c.Seed, 0))}
 	t.parts = []*partition{t.adopt(&partition{last: true, factor: 1}, now.UnixNano())}

@@ -24,7 +24,7 @@ type gather struct {
 	flushes int           // number of flushes started
 	logs    int           // number of logs created, one per memtable
 	until   int           // value of logs at which the current flush continues
-	held    chan struct{} // closed then; nil if no flush is held back
+	held    chan struct{} // closed when it continues; nil if no flush is held back
 	on      bool          // the store is open; Pebble waits for flushes while it opens and closes
 }
 

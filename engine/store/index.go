@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A secondary index is a table whose rows follow those of another table. Both are written in the same batch.
+// A secondary index is a table whose rows follow another table's rows. Both are written in the same batch.
 
 // index describes an index in its table's meta.
 type index struct {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Get reads one row. The outcome is empty if the row is missing, nothing is selected, or the filter, if any, fails.
+// Get reads one row. The outcome is empty if the row is missing, nothing is selected, or the row fails the filter f.
 func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
 	return s.GetIn(nil, t, key, sel, f)
 }

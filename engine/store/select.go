@@ -23,7 +23,7 @@ func (r *rules) visible(cells []wire.Cell) []wire.Cell {
 	return newestOf(cells, r.maxVersions, func(c *wire.Cell) bool { return !r.expired(c.Timestamp) })
 }
 
-// newestOf keeps, in place, up to that many of the newest wanted versions of each column.
+// newestOf keeps, in place, the newest versions of each column among the wanted ones, up to the limit versions.
 func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []wire.Cell {
 	kept := cells[:0]
 	n := 0

@@ -174,7 +174,7 @@ func (p *parser) section(d *Decoder, limit int) []Cell {
 	return cells
 }
 
-// countCells returns how many more cells the section has, for the message about a row with too many.
+// countCells returns the number of further cells in the section, for the message about a row with too many.
 func (p *parser) countCells() (n int) {
 	q := parser{b: p.b}
 	var c Cell

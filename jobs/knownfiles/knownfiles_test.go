@@ -298,7 +298,7 @@ func TestUnfinishedLoadsOfOtherJobsAreSeen(t *testing.T) {
 	}
 }
 
-func TestRecordedFieldsOfAFile(t *testing.T) {
+func TestLedgerDescribesKnownFiles(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("b", "one")
@@ -330,7 +330,7 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	d.want(Options{}, "1 of 2 inputs are known", "d")
 }
 
-func TestSelectorWithoutALedger(t *testing.T) {
+func TestSelectorWithoutLedgerLeavesOutIncompleteInputs(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("b", "two")

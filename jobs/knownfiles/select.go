@@ -29,7 +29,7 @@ type Options struct {
 	Settle time.Duration
 	// DoneMarker is the name of a file that marks an input as complete, with {} for the input's name; "" requires none.
 	DoneMarker string
-	// Exceeds reports whether this many rejected records of those read exceed an input's limit.
+	// Exceeds reports whether rejected records, of read ones, exceed an input's limit.
 	Exceeds func(rejected, read int64) bool
 	Job     string // identity of the load
 	Command string // command that resumes it
@@ -487,7 +487,7 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 	return noted, gone
 }
 
-// notBegun refuses an input whose size and beginning equal those of one begun by another, unfinished load.
+// notBegun refuses an input with the same size and beginning as one that another, unfinished load has begun.
 func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
 	if len(begun) == 0 || s.o.ByName {
 		return nil

@@ -65,7 +65,7 @@ func (s *slot) release() error {
 	return l.Release()
 }
 
-// takeSlot takes a share of the ceilings, if any, for the life of the process, or returns errNoSlot.
+// takeSlot takes a share of the ceilings, if the job has any, for the life of the process, or returns errNoSlot.
 func (j *Job) takeSlot(ctx context.Context) error {
 	b := j.Plan.Budget
 	if b == nil {

@@ -287,7 +287,7 @@ func sayings() (heard func() string, say words.Say) {
 		}
 }
 
-func TestTakenOverShardsCommitAtOnceAndTheJobWaitsOnce(t *testing.T) {
+func TestJobWaitsOnceForLateRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := lost(t)
 		heard, say := sayings()
@@ -397,8 +397,8 @@ func (w *world) stored(name string) bool {
 	return err == nil
 }
 
-// TestTakeoverTime disturbs one of three workers with default timeouts, with and without a replacement.
-func TestTakeoverTime(t *testing.T) {
+// TestLostTaskIsTakenOverInTime disturbs one of three workers with default timeouts, with and without a replacement.
+func TestLostTaskIsTakenOverInTime(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
 		"stopped": func(p *process) {

@@ -126,7 +126,7 @@ func TestIdleProcessPollsASlowStoreLessOften(t *testing.T) {
 	}
 }
 
-func TestTasksAreKeptWithASlowStore(t *testing.T) {
+func TestProcessesWithSlowStoreKeepTheirTasks(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.together(func(_ int, p *process) { p.slow = 4 * time.Second })
 		w.finish()

@@ -132,7 +132,7 @@ func (s *upTo) Next() (source.Piece, error) {
 	return p, err
 }
 
-// read reads a part of the split, limited to this many bytes if above 0.
+// read reads a part of the split. If bytes is above 0, it is the limit.
 func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
 		return progress.Unfitf("%s is damaged: it has no input %d", PlanName, part.Source)

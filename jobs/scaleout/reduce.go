@@ -41,7 +41,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err := j.keepLast(ctx, r, sorted); err != nil {
 		return nil, err
 	}
-	r.Ended = time.Now().UTC() // its CPU time is that of the shard
+	r.Ended = time.Now().UTC() // its CPU time is counted for the shard
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 

@@ -42,7 +42,7 @@ type OneLoad struct {
 	Most   int    `json:"most,omitempty"`
 }
 
-// FolderOf returns the place of a load's job directory in that of its job.
+// FolderOf returns the place of a load's job directory within the job's directory.
 func FolderOf(load string) string { return "loads/" + load }
 
 // KeepLoads stores the planned loads of a job. A directory with another job is refused.

@@ -115,7 +115,7 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// divide reduces the process's resources to those of one of the parts.
+// divide reduces the process's resources to the share of one of parts.
 func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
 }

@@ -29,7 +29,7 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 	return f
 }
 
-// idleValues returns the share, among values with many rows in the first half, of those with none in the last quarter.
+// idleValues considers values with many rows in the first half, and returns the share without any in the last quarter.
 func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
 	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered ||

@@ -197,7 +197,7 @@ func (s *survey) withOwn(keys []string) []string {
 	return keys
 }
 
-// makeUnique adds columns to the key until it is unique: those of the source's own key, else identifying ones first.
+// makeUnique adds columns to the key until it is unique: the source's own key, or else identifying columns first.
 func (s *survey) makeUnique(d *Design, inKey []*column) {
 	if s.own != nil {
 		d.Keys, d.Unique = s.withOwn(d.Keys), "it has all columns of the source's own key, so it stays unique"

@@ -29,7 +29,7 @@ import (
 )
 
 // Runs and workers repeat a stored request, so each option in it must have the value that was typed.
-func TestStoredCommandPrintsTheSame(t *testing.T) {
+func TestStoredCommandKeepsTypedValues(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
 		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s",
@@ -471,7 +471,7 @@ func TestEachLineOfASampleIsAKey(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(readLines(name+"missing")), os.ErrNotExist, "error")
 }
 
-func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
+func TestAddressInListIsRefusedLikeArgument(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d",
 		"postgres://h/d?table=t"} {

@@ -14,7 +14,7 @@ import (
 // generateCompletion is the argument by which a shell requests completions.
 const generateCompletion = "--generate-bash-completion"
 
-// completions are the shell scripts, which request completions like those of the library.
+// completions are the scripts for shells. They request completions in the same way as the library's scripts.
 var completions = map[string]string{
 	"bash": `_tsimport() {
   local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")

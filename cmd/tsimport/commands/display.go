@@ -101,7 +101,7 @@ const (
 	upOneLine  = "\x1b[A\r" // to the start of the line above
 )
 
-// paint replaces the painted lines, or erases them if there are none. Lines are cut, as wrapped ones would take two.
+// paint replaces the painted lines, or erases them if there are none. Lines are cut, because a wrapped one takes two.
 func (d *display) paint(lines ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

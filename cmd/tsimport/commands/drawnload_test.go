@@ -24,7 +24,7 @@ type Load struct {
 	Must bool
 }
 
-// File is an input, or a leftover beside the inputs that must not be read.
+// File is an input, or a leftover next to the inputs that must not be read.
 type File struct {
 	Path     string // relative, with slashes
 	Content  []byte
@@ -83,7 +83,7 @@ func (d *draw) add(name string, content []byte, records []Record) {
 	d.load.Files = append(d.load.Files, File{Path: name, Content: content, Records: records})
 }
 
-// records draws records with integer keys, few of which occur in other files; cells draws the cells of each.
+// records draws records with integer keys, few of which occur in other files. cells draws the cells of each record.
 func (d *draw) records(least, most int, cells func() map[string]Cell) []Record {
 	records := make([]Record, least+d.IntN(most-least+1))
 	for i, n := range d.Perm(3 * most)[:len(records)] {
@@ -254,7 +254,7 @@ func seams(d *draw) {
 	}
 }
 
-// missing draws files, each of which lacks some columns of the other.
+// missing draws two files. Each lacks some columns of the other.
 func missing(d *draw) {
 	d.load.Must = true
 	d.flags("--missing", "null")

@@ -41,7 +41,7 @@ type wayToEnd struct {
 	service string // behaviour of the service: refuses, is down, is busy or hangs
 	signal  os.Signal
 	says    string // parts of the last line, separated by bars
-	// cases are commands after their preconditions; ! precedes those that the service refuses. N is a unique number.
+	// cases holds commands after their preconditions. A ! marks a command that the service refuses. N is a unique number.
 	cases []endingCase
 }
 

@@ -102,7 +102,7 @@ func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
+func TestHelpMarksFlagsForPaths(t *testing.T) {
 	others := []string{"export output", "job-dir", "files-by", "profile"}
 	eachFlag(func(command string, f cli.Flag) {
 		s, text := f.(*cli.StringFlag)

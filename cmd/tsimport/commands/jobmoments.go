@@ -22,7 +22,7 @@ type tableRead struct {
 	earlier bool             // an earlier process began another load of the snapshot
 }
 
-// readTogether finds the loads of database tables, and those that share a snapshot.
+// readTogether finds the loads that read database tables, and the snapshots that they share.
 func (o *jobRunner) readTogether() *sqltable.Moments {
 	of, servers := new(sqltable.Moments), map[string]sqltable.Server{}
 	o.reads = map[string]*tableRead{}

@@ -116,7 +116,7 @@ func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 	}
 }
 
-func TestLastLongRunGivesTheRate(t *testing.T) {
+func TestPlanUsesRateOfLastLongRun(t *testing.T) {
 	root := t.TempDir()
 	summary := func(folder string, written int, seconds float64, more string) {
 		t.Helper()

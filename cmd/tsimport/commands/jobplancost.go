@@ -84,7 +84,7 @@ func sumKnown(a, b int64) int64 {
 	return a + b
 }
 
-// schedule simulates the loads at the job's parallelism and returns when the last ends; -1 if any duration is unknown.
+// schedule simulates the loads at the job's parallelism and returns when the last one ends, or -1 if that is unknown.
 func (p *jobPlanner) schedule() float64 {
 	free := make([]float64, max(1, p.plan.Parallel)) // the time when each slot is free
 	ends := map[string]float64{}

@@ -234,7 +234,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	return nil
 }
 
-// lookAtTable describes the table. by is the other load that creates it; nil if it exists or this load creates it.
+// lookAtTable describes the table. by is the load that creates it, or nil if it exists or this load creates it.
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Target.Create:

@@ -80,7 +80,7 @@ func (o *jobRunner) noteStdin() {
 	}
 }
 
-// stdinAgain returns how to repeat changes for loads that read standard input; "" if all are done or none has begun.
+// stdinAgain returns how to repeat changes for loads that read standard input, or "" if all are done or none began.
 func (o *jobRunner) stdinAgain() string {
 	var names []string
 	done, waiting := 0, 0

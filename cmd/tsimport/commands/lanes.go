@@ -72,7 +72,7 @@ func stateText(s *pipeline.State) string {
 	return printable(strings.Join(parts, "; "))
 }
 
-// busiest returns the active lanes, first those with rows on disk, then those with the most rows.
+// busiest returns the active lanes: first lanes with rows on disk, and then lanes with more rows before others.
 func busiest(s *pipeline.State) (busy []lanes.State) {
 	for _, l := range s.Lanes {
 		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {

@@ -267,7 +267,7 @@ func parseSync(text string) (noSync bool, err error) {
 	return of.Sync == "none", nil
 }
 
-// lookHint returns the command that shows the loaded rows; "" if that needs the access keys of a profile.
+// lookHint returns the command that shows the loaded rows, or "" if that needs the access keys of a profile.
 func lookHint(c *call, r *pipeline.Report, to *target) string {
 	at := map[string]string{"store": c.given.Store, "endpoint": c.given.Endpoint, "instance": c.given.Instance}
 	if c.Command.Name == "copy" {

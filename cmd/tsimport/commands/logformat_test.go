@@ -43,8 +43,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`(?m)^(.*"event":"message".*\n)(?:.*"event":"message".*\n)+`), `$1`},
 }
 
-// TestLogsAsJSON runs commands and compares their logs with testdata/NAME.log.jsonl.
-func TestLogsAsJSON(t *testing.T) {
+// TestJSONLogsMatchGoldenFiles runs commands and compares their logs with testdata/NAME.log.jsonl.
+func TestJSONLogsMatchGoldenFiles(t *testing.T) {
 	golden := conformance.Try(filepath.Abs("testdata")).Must(t)
 	t.Chdir(t.TempDir())
 	t.Setenv(logFormatVariable, "json")
@@ -118,7 +118,7 @@ func TestLinesAreShownAndLoggedByKind(t *testing.T) {
 		"INFO message warning: no kind; INFO message note: read oss://xxxxx@h; WARN warning two�lines", "log")
 }
 
-func TestProgressAndRejectsInTheLog(t *testing.T) {
+func TestProgressAndRejectsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	show := newDisplay(&log)
 	show.logJSON("load")
@@ -274,7 +274,7 @@ func TestClosedPipeIsReportedToItsWriter(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(d.Write([]byte("text\n"))), "", "no error")
 }
 
-func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
+func TestDifferenceShowsVersionsMissingOnOneSide(t *testing.T) {
 	for _, c := range []struct {
 		input, table []string
 		want         string

@@ -75,7 +75,7 @@ func crashLoudly() {
 	debug.SetTraceback("crash")
 }
 
-// exitError carries an exit code, and an error to be shown, if any.
+// exitError carries an exit code, and an error to show, or nil.
 type exitError struct {
 	code   int
 	err    error
@@ -317,7 +317,7 @@ func (in *interrupts) drains() {
 	}
 }
 
-// ofLoad returns the interrupts of one of several loads, all of which in ends. stop releases them.
+// ofLoad returns the interrupts of one of several loads. in ends all of them. stop releases them.
 func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	hard, cancel := context.WithCancelCause(in.hard)
 	drain, stopGently := context.WithCancelCause(in.drain)

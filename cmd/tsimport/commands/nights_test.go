@@ -43,7 +43,7 @@ type season struct {
 	mu                        sync.Mutex // guards r
 	in                        string     // folder into which files are delivered
 	disk                      string     // folder of everything that pods write
-	state                     string     // shared folder for --state, "" if the machine keeps its disk
+	state                     string     // shared folder for --state; "" if the machine keeps its disk
 	machine, metricsFile, job string
 	engine                    *server.Server
 	tables                    []*nightTable
@@ -150,7 +150,7 @@ func newSeason(t *testing.T, root string, seed uint64) *season {
 func (s *season) otherState() string { return s.state + "-elsewhere" }
 func (s *season) otherJob() string   { return strings.TrimSuffix(s.job, ".yaml") + "-elsewhere.yaml" }
 
-// at calls do in a bubble, whose clock differs by off from that of senders and of the service.
+// at calls do in a bubble. Its clock is ahead of that of senders and of the service by off.
 func (s *season) at(off time.Duration, do func()) {
 	outside := s.t
 	defer func() { s.t = outside }()

@@ -54,7 +54,7 @@ func waitsOf(c *call) *scan.Waits {
 	})
 }
 
-// newSession parses the settings that apply to all loads together, of which up to parallel run concurrently.
+// newSession parses the settings that apply to all loads together. Up to parallel of them run concurrently.
 func newSession(common []job.Setting, parallel int) (*session, error) {
 	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
 	of := &options.Command{Name: "run"}

@@ -150,7 +150,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 	return stop, origin.Units, nil
 }
 
-// comparable refuses a source whose rows cannot be compared with those of the table or, for a sync, stored in it.
+// comparable refuses a source whose rows cannot be compared with the table's or, for a sync, cannot be stored in it.
 func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syncs bool) error {
 	if syncs {
 		if err := keepsVersions(to, source, from.MaxVersions); err != nil {
