@@ -77,13 +77,13 @@ node:
 	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
 	TSIMPORT_TEST_SDK=node $(GO) test -tags e2e ./e2e -run '^TestNodeSDK' -count 1
 
-# The same for Python. Needs python3 with venv and pip.
+# Does the same for Python. Needs python3 with venv and pip.
 python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
 	TSIMPORT_TEST_SDK=python $(GO) test -tags e2e ./e2e -run '^TestPythonSDK' -count 1
 
-# The same for Java. Not part of check. Needs a JDK and Maven.
+# Does the same for Java. Not part of check. Needs a JDK and Maven.
 java:
 	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
 	TSIMPORT_TEST_SDK=java $(GO) test -tags e2e ./e2e -run '^TestJavaSDK' -count 1

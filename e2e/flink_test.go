@@ -254,7 +254,7 @@ func (f *flink) heard(text string) bool {
 	return slices.ContainsFunc(f.managers[1:], func(m *process) bool { return strings.Contains(m.said.String(), text) })
 }
 
-// TestLoadsOnFlink follows docs/flink.md on a real Flink. Ledgers must be exact, and tables equal to the inputs.
+// TestLoadsOnFlink follows docs/flink.md on a real Flink. Ledgers must be exact, and tables must equal the inputs.
 func TestLoadsOnFlink(t *testing.T) {
 	if *flinkFolder == "" {
 		t.Skip("no -flink: make flink")

@@ -29,7 +29,7 @@ type answer struct {
 	body   []byte
 }
 
-// trouble says what a hostile network does with one request. Each call of forward forwards the request.
+// trouble is what a hostile network does with one request. Each call of forward forwards the request.
 type trouble func(forward func() answer) answer
 
 // troubledTimeout is the time-out of requests through a hostile network. It is short, so that late ones arrive soon.

@@ -83,7 +83,7 @@ func (c *cutter) next() (*batch, error) {
 
 var firstRow = []int32{0}
 
-// room returns how many rows like r fit in a batch: requests have a byte limit, too.
+// room returns the number of rows like r that fit in a batch: requests have a byte limit, too.
 func (c *cutter) room(r *table.Row) int {
 	return max(1, min(c.most, table.MaxBatchBytes/r.Size(), (table.MaxBodyBytes-requestOverhead)/(r.Bytes()+rowOverhead)))
 }

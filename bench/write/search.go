@@ -78,7 +78,7 @@ func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	return s.end(ctx, low)
 }
 
-// passed returns the rate of a step within the limits, otherwise 0.
+// passed returns the rate of a step within the limits, or 0 if it exceeded one.
 func passed(s result.Step) float64 {
 	if s.Passed {
 		return s.Rate

@@ -155,7 +155,7 @@ type wireCell struct {
 	wrongLen        int // added to the size after the value tag
 }
 
-// wireRow is a row as a client may send it. The suite has its own encoder, as SDKs cannot send most invalid rows.
+// wireRow is a row as a client may send it. The suite has its own encoder: SDKs cannot send most invalid rows.
 type wireRow struct {
 	key, cells      []wireCell
 	marker          bool

@@ -27,7 +27,7 @@ const (
 	Hang                    // nothing is answered until the client gives up; applied at once if Applied is set
 )
 
-// Fault says what happens to one request.
+// Fault describes what happens to one request.
 type Fault struct {
 	Action  Action
 	Code    string               // for Refuse, AnswerErrorAfter, pages and, if not empty, ApplyLate

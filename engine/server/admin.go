@@ -66,7 +66,7 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	return &answer{status: status, header: header, body: body}
 }
 
-// adminHandler carries out a request; table is the name in paths below tables/.
+// adminHandler carries out a request. table is the name in paths below tables/.
 type adminHandler func(s *Server, ctx context.Context, table string, body []byte) (any, error)
 
 var adminHandlers = map[string]map[string]adminHandler{

@@ -189,7 +189,7 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// Flags that say how the fuzzed body is sent.
+// These flags determine how the fuzzed body is sent.
 const (
 	toEmpty     = 1 << iota // to a server without tables
 	deflated                // correctly compressed

@@ -69,7 +69,7 @@ var unimplemented = []string{
 	"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 }
 
-// instead says what to use in place of a refused operation, or returns "".
+// instead returns advice on what to use in place of a refused operation, or "".
 func instead(operation string) string {
 	switch {
 	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan",

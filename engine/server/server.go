@@ -50,13 +50,12 @@ type Options struct {
 	Faults   *faults.Plan     // nil means none
 	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
-	// ThroughputInterval is the minimum time between changes of a table's reserved throughput. 0 means the default; a
-	// negative value means none.
+	// ThroughputInterval is the minimum time between changes of reserved throughput. 0 is the default, negative none.
 	ThroughputInterval time.Duration
 	MaxTables          int // quota of tables, 64 in the service; 0 means none
 	TableOps           int // limit of table operations in any second, 10 in the service; 0 means none
 
-	// InstanceUnits limits write units per second over all tables, by refusals with OTSFlowControl; 0 means no limit.
+	// InstanceUnits limits write units per second of all tables. The excess gets OTSFlowControl. 0 means no limit.
 	InstanceUnits float64
 
 	Simulation *Simulation // of all tables; nil means none. Sim can change it later
@@ -158,7 +157,7 @@ func (s *Server) DropTable(ctx context.Context, name string) error {
 // Faults returns the current plan of faults, or nil if there is none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
-// begin admits a request; it returns false after Close.
+// begin admits a request. It returns false after Close.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 type Simulation struct {
 	sim.Config
 	SampleLines []string // partition-key values as text (binary: as bytes); replace Sample if not empty
-	// Choices are answers that the service's documentation leaves open. They apply to all tables.
+	// Choices selects answers that the service's documentation leaves open. It applies to all tables.
 	Choices Choices
 }
 
-// Choices are answers that the service's documentation leaves open; see store.Choices.
+// Choices selects answers that the service's documentation leaves open; see store.Choices.
 type Choices = store.Choices
 
 // Simulator simulates a server's tables. Initially it is off. It is safe for concurrent use.

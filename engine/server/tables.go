@@ -43,7 +43,7 @@ func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	return nil, wire.Fail(wire.CodeObjectNotExist)
 }
 
-// lookup looks up a table; nil means that it does not exist, or is so new that the simulation hides it.
+// lookup looks up a table. It returns nil if the table does not exist, or is so new that the simulation hides it.
 func (s *Server) lookup(name []byte) *store.Table {
 	t := s.store.Table(name)
 	if t == nil {

@@ -164,7 +164,7 @@ func (v *visit) latency(now time.Time) (slowest time.Duration) {
 	return slowest
 }
 
-// decide settles the rows that the simulation refuses, and returns the delay of the answer. Rows share its errors.
+// decide settles the rows that the simulation refuses, and returns the delay of the answer. Rows share error values.
 func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	v.each(func(t *simTable, from int, rows []sim.Row) {
 		if v.outcomes == nil {

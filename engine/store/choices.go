@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default.
+// Choices selects answers that the service's documentation leaves open. The zero Choices is the engine's default.
 type Choices struct {
 	// FirstWriteWins makes the first of two writes of a cell with the same timestamp win, not the second.
 	FirstWriteWins bool `json:"first_write_wins"`

@@ -47,7 +47,7 @@ func (h *health) state() error {
 	return h.flushErr
 }
 
-// refusal returns the error of a write that cannot start, or nil. Its code forbids retries, as a full disk remains full.
+// refusal returns the error of a write that cannot start, or nil. Its code forbids retries: a full disk remains full.
 func (h *health) refusal() *wire.Error {
 	err := h.state()
 	if err == nil {

@@ -99,7 +99,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 	return codes
 }
 
-// read returns a row's cells as text, "-" if there is no row.
+// read returns a row's cells as text, or "-" if there is no row.
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
 	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)

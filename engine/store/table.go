@@ -109,7 +109,7 @@ func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) 
 	return number, nil
 }
 
-// Table looks up a table; nil means that it does not exist.
+// Table looks up a table. It returns nil if the table does not exist.
 func (s *Store) Table(name []byte) *Table {
 	s.names.RLock()
 	defer s.names.RUnlock()

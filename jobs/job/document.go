@@ -173,7 +173,7 @@ func (d *document) values(e entry, k *options.Option) (values []string, err erro
 	return []string{text}, err
 }
 
-// joinNames joins names with commas; a name with a comma or a quote is quoted as in CSV.
+// joinNames joins names with commas. A name with a comma or a quote is quoted as in CSV.
 func joinNames(names []string) string {
 	all := slices.Clone(names)
 	for i, n := range all {

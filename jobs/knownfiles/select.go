@@ -572,7 +572,7 @@ func (s *Selector) see(item *input.Item, hash string, as File) {
 	s.seen = append(s.seen, f)
 }
 
-// NameOf returns the name under which an input is recorded; for a local file, its absolute path.
+// NameOf returns the name under which an input is recorded. For a local file, it is the absolute path.
 func NameOf(item *input.Item) string {
 	if item.Local() {
 		if full, err := filepath.Abs(item.Name); err == nil {

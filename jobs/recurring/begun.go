@@ -19,7 +19,7 @@ import (
 // madeMark is an object in a folder that a load had to create. For other tables the folder still counts as missing.
 const madeMark = "made"
 
-// unknownPlace is a place without the state of a load, which is the first one there or belongs to another place.
+// unknownPlace is a place without the state of a load: this is the first load there, or its state is elsewhere.
 type unknownPlace struct {
 	what    string
 	missing bool

@@ -35,7 +35,7 @@ type Failure struct {
 	Message  string    `json:"error"`
 }
 
-// told records err, with which an attempt failed, unless the attempt was stopped or overtaken, and returns it.
+// told returns err, with which an attempt failed, and records it unless the attempt was stopped or overtaken.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) ||
 		errors.Is(err, jobdir.ErrLate) ||

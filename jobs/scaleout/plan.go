@@ -47,7 +47,7 @@ type Plan struct {
 	Instance string `json:"instance,omitempty"`
 
 	Job *checkpoint.Job `json:"job"` // the request, and the facts on which rows depend
-	// TableCreated is the table's creation time; 0 if the service does not report it.
+	// TableCreated is the table's creation time. It is 0 if the service does not report it.
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // compare the table with the inputs at the end
 

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// done has the fields common to all results.
+// done holds the fields common to all results.
 type done struct {
 	Version  int        `json:"version"`
 	Plan     string     `json:"plan"` // its ID

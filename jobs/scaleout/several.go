@@ -37,7 +37,7 @@ type Loads struct {
 type OneLoad struct {
 	Name  string   `json:"name"`
 	After []string `json:"after,omitempty"` // loads that must be done first
-	// Source identifies the database that the load reads, which limits concurrent workers; "" for other inputs.
+	// Source identifies the database that the load reads, which limits concurrent workers. It is "" for other inputs.
 	Source string `json:"source,omitempty"`
 	Most   int    `json:"most,omitempty"`
 }

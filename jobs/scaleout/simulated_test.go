@@ -310,7 +310,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 	return cfg
 }
 
-// start starts a process that dies after a number of acts; negative means never.
+// start starts a process that dies after a number of acts, or never if it is negative.
 func (w *world) start(name string, seed uint64, acts int, pauses float64) *process {
 	p := &process{w: w, name: name, rand: rand.New(rand.NewPCG(seed, 7)), left: acts, pauses: pauses}
 	p.ctx, p.kill = context.WithCancelCause(w.t.Context())

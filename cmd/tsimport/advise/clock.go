@@ -110,7 +110,7 @@ func (c *column) span() (first, last time.Time, ok bool) {
 	return first, last, err == nil
 }
 
-// parse returns a number that sorts chronologically; texts that are not times sort first.
+// parse returns a number that sorts chronologically. Texts that are not times sort first.
 func (k clock) parse(text []byte) uint64 {
 	at, err := time.Parse(k.layout, string(text))
 	if err != nil {

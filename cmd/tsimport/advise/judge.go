@@ -20,7 +20,7 @@ const (
 	nullShare = 0.001 // share of nulls above which they are not accidental
 )
 
-// cause is the reason why a candidate is not good.
+// cause is the reason why a candidate is not recommended.
 type cause uint8
 
 const (

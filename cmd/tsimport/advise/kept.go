@@ -143,7 +143,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	return distinct, most
 }
 
-// trend compares rows a 64th of the input apart. up is the share of pairs whose later value is greater, down smaller.
+// trend compares rows a 64th of the input apart. up and down are the shares of pairs that rise and fall.
 func (k *kept) trend(column int, order []int32) (up, down float64) {
 	codes := k.columns[column]
 	n := len(codes)

@@ -172,7 +172,7 @@ func keyText(e *verify.Collision) string {
 	return printable(text)
 }
 
-// lineText formats the position of a record: its line, if the file has lines, else its number.
+// lineText formats the position of a record: its line if the file has lines, or else its number.
 func lineText(p verify.Place) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("%s:%d", printable(p.File), p.Line)

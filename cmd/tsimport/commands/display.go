@@ -63,7 +63,7 @@ func (d *display) tell(kind words.Kind, line string) {
 	}
 }
 
-// Write shows several lines at once, such as a state, or one by one in a log and among several loads.
+// Write shows several lines, such as a state: one by one in a log or among several loads, otherwise at once.
 func (d *display) Write(b []byte) (int, error) {
 	text := strings.TrimSuffix(string(b), "\n")
 	if d.log == nil && d.load == "" {
@@ -146,7 +146,7 @@ func printableText(text string) string {
 	}, text)
 }
 
-// acts reports whether a terminal interprets the character: controls, changes of direction, separators of lines.
+// acts reports whether a terminal interprets the character: a control, a change of direction or a line separator.
 func acts(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -157,7 +157,7 @@ func acts(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// results returns the writer of results as text. Machine-readable output (JSON, exported rows) goes to stdout as it is.
+// results returns the writer of text results. Machine-readable output (JSON, exported rows) goes to stdout unchanged.
 func results(c *call) io.Writer { return printableWriter{c.App.Writer} }
 
 type printableWriter struct{ w io.Writer }

@@ -234,7 +234,7 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 	return p, disk, nil
 }
 
-// endsAs ends a worker with the job's exit code if it ended the job, else with 0.
+// endsAs ends a worker with the job's exit code if the worker ended the job, or else with 0.
 func endsAs(c *call, t *workTask, what string, code int, here bool, said string) error {
 	ends := code
 	switch {

@@ -69,7 +69,7 @@ func (l *loadPlan) warn(texts ...string) {
 // looksLater replaces the inspection of all rows, which a plan leaves to the load.
 func looksLater(context.Context) error { return nil }
 
-// later marks the load as planned later if it reads the output of another one; else it returns err.
+// later marks the load as planned later if it reads the output of another one. Otherwise it returns err.
 func (l *loadPlan) later(place string, err error) error {
 	usage, by := new(plan.UsageError), l.plans.made[place]
 	if by == nil || by == l || !errors.As(err, &usage) || !usage.NoTable {

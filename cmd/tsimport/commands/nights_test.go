@@ -68,7 +68,7 @@ func (s *season) intn(below int) int {
 	return s.r.IntN(below)
 }
 
-// fail ends the season with an error that has the command to repeat it.
+// fail ends the season with an error that contains the command to repeat it.
 func (s *season) fail(format string, a ...any) {
 	s.t.Helper()
 	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightlyJob' -count 1 "+

@@ -316,7 +316,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	return files, sum, nil
 }
 
-// noteRetried marks the run whose rejects were loaded as retried if any row was: this load has the remaining rejects.
+// noteRetried marks the run whose rejects this load read as retried, unless all were rejected again.
 func noteRetried(in *invocation, r *pipeline.Report) error {
 	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.ConditionFailed+r.Archived == 0 {
 		return nil

@@ -46,7 +46,7 @@ type runInfo struct {
 	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
-	// Sync marks a run of tsimport sync, whose rows are those to write and to delete.
+	// Sync is set for a run of tsimport sync. Its rows are those to write and to delete.
 	Sync bool `json:"sync,omitempty"`
 
 	// Loads are the loads of a job.

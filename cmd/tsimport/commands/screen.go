@@ -282,7 +282,7 @@ func brief(what string, reasons []rundir.ReasonCount) string {
 	return what
 }
 
-// shownBad limits the set-aside inputs listed; the summary has all.
+// shownBad limits the set-aside inputs listed. The summary has all of them.
 const shownBad = 5
 
 func sayBad(say words.Say, r *pipeline.Report) {
@@ -295,7 +295,7 @@ func sayBad(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// shownCodes limits the codes of rejected rows listed at the end; the summary has all.
+// shownCodes limits the codes of rejected rows listed at the end. The summary has all of them.
 const shownCodes = 5
 
 // sayRejects lists the codes of rejected rows, with counts and the first reason.
@@ -328,7 +328,7 @@ func reasonText(r *rundir.Reason) string {
 	return printable(text)
 }
 
-// shownTables limits the tables listed at the end; the summary has all.
+// shownTables limits the tables listed at the end. The summary has all of them.
 const shownTables = 60
 
 // sayTables lists the rows loaded into each of several tables.

@@ -223,7 +223,7 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printed prints a result as JSON if requested, else as text.
+// printed prints a result as JSON if requested, or else as text.
 func printed(c *call, result any, write func(io.Writer) error) error {
 	if c.of.JSON {
 		return printJSON(c, result)

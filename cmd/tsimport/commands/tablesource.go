@@ -209,7 +209,7 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or " +
 	"sqlite:FILE, with ?table=TABLE (docs/sql.md)."
 
-// lookedHelp is databaseHelp for commands that inspect inputs.
+// lookedHelp is like databaseHelp, for commands that inspect inputs.
 const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
 
 // sqlOrigin returns the database table that a command reads, or nil. A sync needs all rows of one snapshot.

@@ -238,7 +238,7 @@ func destroys(c *call) bool {
 	return slices.Contains([]string{"age", "drop", "update"}, c.Command.Name) || c.of.Delete || c.of.Mode == "delete"
 }
 
-// warnOfPlainHTTP warns that others on the network can read, and what they can do. --quiet does not hide it.
+// warnOfPlainHTTP warns that others on the network can read an http connection. --quiet does not hide it.
 func warnOfPlainHTTP(show *display, endpoint string, provider common.CredentialsProvider) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {

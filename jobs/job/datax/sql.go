@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// jdbc matches a reader's address; sqlName matches a column or table in a query.
+// jdbc matches a reader's address. sqlName matches a column or table in a query.
 var (
 	jdbc    = regexp.MustCompile(`^jdbc:mysql://([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`)
 	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
@@ -27,7 +27,7 @@ var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "au
 	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode",
 	"nullCatalogMeansCurrent"}
 
-// bare removes the quotes of a name.
+// bare removes the quotes from a name.
 func bare(name string) string {
 	if inner, ok := strings.CutPrefix(name, "`"); ok {
 		return strings.TrimSuffix(inner, "`")
