@@ -18,7 +18,7 @@ import (
 
 const module = "example.com/tsimport"
 
-// arrowsOf maps rooms to the rooms that they may import. A line lists rooms, a colon and imports; # begins a comment.
+// arrowsOf parses lines such as "a b: c d", which allow packages a and b to import c and d; # begins a comment.
 func arrowsOf(text string) map[string][]string {
 	arrows, rooms := map[string][]string{}, []string{}
 	for line := range strings.Lines(text) {
@@ -33,9 +33,9 @@ func arrowsOf(text string) map[string][]string {
 	return arrows
 }
 
-// arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
-// imports a sibling. The engine judges the others, so it shares no code with them; engine/limiter models the limits of
-// a service, and only the engine and tests use it.
+// arrows lists the packages of this module that each package may import. Imports point down to table; a stage never
+// imports a sibling. The engine checks the other packages, so it shares no code with them. engine/limiter models the
+// service's limits; only the engine and tests use it.
 var arrows = arrowsOf(`
 .: pipeline/lanes pipeline/ledger pipeline/keep internal/exitcode reader/open transfer/fromtable transfer/restore
   internal/table internal/tablestore/accesskey internal/tablestore/address internal/tablestore/client pipeline
@@ -188,7 +188,7 @@ internal/table bench internal/page internal/timeline internal/httplimit internal
 engine/limiter internal/atomicfile engine/contract engine/model engine/wire internal/arch e2e:
 `)
 
-// testArrows lists further rooms that tests may import, beside internal/conformance.
+// testArrows lists additional packages that tests may import. Every test may import internal/conformance.
 var testArrows = arrowsOf(`
 .: reader reader/input reader/source/sourcetest reader/mysql/mysqltest reader/open reader/postgres/pgtest
   reader/sqltable engine/faults engine/server engine/sim internal/tablestore/scan
@@ -241,13 +241,13 @@ ratelimit: engine/limiter
 
 var standardOnly = []string{"internal/table", "engine/limiter"}
 
-// goroutineRooms are the only rooms that may start goroutines outside tests.
+// goroutineRooms are the only packages that may start goroutines outside tests.
 var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir",
 	"cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store",
 	"engine/faults", "cmd/tsbench", "bench/write"}
 
-// fileRooms are the only rooms that create, open for writing or rename files outside tests, in the program's own
-// folders. A user's path is written through internal/atomicfile, which handles links, pipes and devices.
+// fileRooms are the only packages that may create, write or rename files outside tests, in the program's own folders.
+// Paths given by users are written through internal/atomicfile, which handles links, pipes and devices.
 var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir",
 	"internal/notices", "pipeline", "pipeline/rundir", "pipeline/options", "reader/archivefile", "transfer/export",
 	"transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
@@ -265,7 +265,7 @@ func writesFiles(call *ast.CallExpr) bool {
 func TestImportsAreListed(t *testing.T) {
 	root := filepath.Join("..", "..")
 	seen := map[string]bool{}
-	ownModule := func(folder string) bool { // a module of its own is not a room
+	ownModule := func(folder string) bool { // another module is not a package of this one
 		_, err := os.Stat(filepath.Join(root, folder, "go.mod"))
 		return err == nil
 	}
@@ -283,7 +283,7 @@ func TestImportsAreListed(t *testing.T) {
 	}
 }
 
-// eachFile calls do with every file's path from this folder and from the root, except in testdata and skipped folders.
+// eachFile calls do for every file outside testdata and skipped folders, with its path from here and from the root.
 func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel string)) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -341,7 +341,7 @@ func checkFile(t *testing.T, name, room string) {
 	})
 }
 
-// TestFoldersDoNotImportEachOther compares, for each import, the first folders in which the two paths differ.
+// TestFoldersDoNotImportEachOther compares the first folders in which the paths of importer and imported differ.
 func TestFoldersDoNotImportEachOther(t *testing.T) {
 	imports := map[[2]string]string{}
 	for room, all := range arrows {
@@ -362,7 +362,7 @@ func TestFoldersDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// mostFolders limits the top-level folders: they are the first thing that a reader of the repository sees.
+// mostFolders limits the number of top-level folders, which are the first things that a reader of the repository sees.
 const mostFolders = 17
 
 func TestTopLevelFoldersAreFew(t *testing.T) {
@@ -387,14 +387,14 @@ func TestPackageNamesAreSpecific(t *testing.T) {
 	}
 }
 
-// maxFields limits the fields of a struct of the load path: a larger one is really two types. An embedded struct of its
-// room counts with its fields, except in documents, which JSON flattens; an embedded pointer is its own object.
+// maxFields limits the fields of a struct of the load path: a larger one is really two types. The fields of a struct
+// embedded from the same package count, except in JSON documents, which flatten it; an embedded pointer counts as one.
 const maxFields = 15
 
-// loadPath lists the rooms that rows pass through, including the rooms below them.
+// loadPath lists the packages that rows pass through. The packages below them belong to it too.
 var loadPath = []string{"pipeline", "shuffle", "partitioner", "writer", "reader", "ratelimit"}
 
-// wideStructs lists the structs with more than maxFields fields. Each one's comment says why.
+// wideStructs lists the structs with more than maxFields fields. The comment of each must say why.
 var wideStructs = []string{
 	"pipeline/checkpoint.About",
 	"pipeline/checkpoint.Job",

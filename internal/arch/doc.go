@@ -1,5 +1,5 @@
-// Package arch tests the layout of the module. Every import between rooms must be listed here, only listed rooms may
-// start goroutines, each room has a doc.go, structs of the load path have at most 15 fields unless their comment says
-// why, and docs/internals/architecture.md names every room, only existing files and a function for each decision, and
-// links between pages and test patterns are valid.
+// Package arch tests the layout of the module. Every import between packages must be listed here, and only listed
+// packages may start goroutines. Each package has a doc.go. Structs of the load path have at most 15 fields unless
+// their comment says why. docs/internals/architecture.md names every package, only files that exist and a function for
+// each decision. Links between pages and test patterns are valid.
 package arch

@@ -100,7 +100,7 @@ func TestPageTablesAndPicturesAreWellFormed(t *testing.T) {
 	conformance.True(t, tables >= 40 && pictures != 0, "only %d tables, %d pictures: another form?", tables, pictures)
 }
 
-// hasAnchor reports whether a heading of the page has the anchor, its words in lower case joined by hyphens.
+// hasAnchor reports whether a heading of the page has the anchor: the heading's words in lower case, joined by hyphens.
 func hasAnchor(t *testing.T, page, anchor string) bool {
 	text := conformance.Read(t, "", page)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
@@ -144,7 +144,7 @@ func pageText(t *testing.T, name string) string {
 	return string(content)
 }
 
-// readmeWords limits the README, counted by wc -w.
+// readmeWords limits the number of words of the README, as counted by wc -w.
 const readmeWords = 700
 
 func TestReadmeIsShort(t *testing.T) {
@@ -155,7 +155,7 @@ func TestReadmeIsShort(t *testing.T) {
 
 var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
 
-// TestReadmeFiguresMatchPerformancePage looks for each figure, with its command, in docs/internals/performance.md.
+// TestReadmeFiguresMatchPerformancePage looks up each figure and its command in docs/internals/performance.md.
 func TestReadmeFiguresMatchPerformancePage(t *testing.T) {
 	readme, page := pageText(t, "README.md"), pageText(t, filepath.Join("docs", "internals", "performance.md"))
 	intro, _, _ := strings.Cut(readme, "\n## ")
@@ -169,7 +169,7 @@ func TestReadmeFiguresMatchPerformancePage(t *testing.T) {
 	}
 }
 
-// howToLines limits a how-to, which covers one task.
+// howToLines limits the number of lines of a how-to, which covers one task.
 const howToLines = 120
 
 var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
@@ -197,7 +197,7 @@ var (
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
-// TestTestPatternsMatch finds patterns of -run and -bench that match no test.
+// TestTestPatternsMatch checks that each pattern of -run matches a test and each pattern of -bench a benchmark.
 func TestTestPatternsMatch(t *testing.T) {
 	root := filepath.Join("..", "..")
 	type folder struct {
@@ -235,7 +235,7 @@ func TestTestPatternsMatch(t *testing.T) {
 	conformance.True(t, found >= 15, "found only %d patterns of tests", found)
 }
 
-// testsOf returns the names of the tests in a folder, including the tests behind the e2e build tag if all is set.
+// testsOf returns the names of the tests in a folder, including tests with the e2e build tag if all is set.
 func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files := conformance.Try(filepath.Glob(filepath.Join(folder, "*_test.go"))).Must(t)
 	for _, file := range files {
@@ -253,7 +253,7 @@ func testsOf(t *testing.T, folder string, all bool) (names []string) {
 // internals holds the pages for developers, which exist in English only.
 const internals = "docs/internals/"
 
-// englishPages maps the path of each page for users to that of its Chinese page, "" if there is none.
+// englishPages maps the path of each page to that of its Chinese version. Pages for developers map to "".
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
@@ -271,7 +271,7 @@ func englishPages(t *testing.T, root string) map[string]string {
 	return both
 }
 
-// shape is what a page shares with its translation: levels of headings, code without comments, rows of tables.
+// shape holds the parts of a page that its translation must share.
 type shape struct {
 	levels, blocks []string
 	rows           int
@@ -346,7 +346,7 @@ func TestPagesHaveChineseVersions(t *testing.T) {
 	for _, pattern := range []string{"docs/zh/*.md", "docs/zh/*/*.md"} {
 		found := conformance.Try(filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))).Must(t)
 		for _, page := range found {
-			if filepath.Base(page) == "terms.md" { // the list of terms has nothing to translate
+			if filepath.Base(page) == "terms.md" { // the list of terms has no English version
 				continue
 			}
 			english := filepath.Join(root, "docs", strings.TrimPrefix(filepath.ToSlash(page),
@@ -356,7 +356,7 @@ func TestPagesHaveChineseVersions(t *testing.T) {
 	}
 }
 
-// TestChinesePagesUseTablestoresTerms checks that the list's Chinese terms are used, and its rejected ones are not.
+// TestChinesePagesUseTablestoresTerms checks that the pages use the terms in docs/zh/terms.md and none that it rejects.
 func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var all strings.Builder
@@ -364,7 +364,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	for _, chinese := range englishPages(t, root) {
 		text, err := os.ReadFile(filepath.Join(root, chinese))
 		if err != nil {
-			continue // no list of terms; another test reports that
+			continue // a page without a translation, which another test reports
 		}
 		pages[chinese] = fence.ReplaceAllString(string(text), "")
 		all.WriteString(pages[chinese])

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-const longestFunction = 60 // lines, in cmd/tsimport/commands
+const longestFunction = 60 // maximum lines of a function in cmd/tsimport/commands
 
 func TestCommandFunctionsAreShort(t *testing.T) {
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -34,7 +34,7 @@ func TestCommandFunctionsAreShort(t *testing.T) {
 	})
 }
 
-// Only main.go parses arguments: code that repeats a command does not build an argv.
+// Only main.go may parse arguments: code that runs a command again must not build an argument list for it.
 func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 	parse := map[string]int{}
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
@@ -55,7 +55,7 @@ func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 		"arguments are parsed in %v, want twice in main.go, once to complete them", parse)
 }
 
-// The plan compares everything that a resumed load must find unchanged; the table of options lists what may change.
+// The plan compares the options that must not change when a load resumes; the table of options lists those that may.
 func TestResumableOptionsAreNotCompared(t *testing.T) {
 	table := pageText(t, "pipeline/options/table.go")
 	compared := flagInText.FindAllString(pageText(t, "pipeline/plan/facts.go"), -1)
@@ -67,10 +67,10 @@ func TestResumableOptionsAreNotCompared(t *testing.T) {
 	}
 }
 
-// filesOfOption limits the average number of files that name an option's flag: lower it when the average falls.
+// filesOfOption limits the average number of files that name an option's flag. Lower it when the average falls.
 const filesOfOption = 5.45
 
-// optionNames matches option names in the table of options, flags matches flags in text.
+// optionNames matches option names in the table of options; flagInText matches flags in text.
 var (
 	optionNames = regexp.MustCompile(`\{Name: "([a-z0-9-]+)"`)
 	flagInText  = regexp.MustCompile(`--[a-z][a-z0-9-]+`)
@@ -116,10 +116,10 @@ func TestOptionsAreNamedInFewFiles(t *testing.T) {
 	}
 }
 
-// mostClimbs limits, by room, references from a file to one above it: each makes a reader jump back.
+// mostClimbs limits, by package, the references from a file to a file above it: each makes a reader jump back.
 var mostClimbs = map[string]int{"pipeline": 19, "pipeline/lanes": 16, "pipeline/intake": 13, "pipeline/plan": 44}
 
-// mostClimbsElsewhere is the limit for rooms below pipeline that mostClimbs does not list.
+// mostClimbsElsewhere is the limit for packages below pipeline that mostClimbs does not list.
 const mostClimbsElsewhere = 7
 
 func TestFileArrowsRarelyClimb(t *testing.T) {
@@ -142,7 +142,7 @@ func TestFileArrowsRarelyClimb(t *testing.T) {
 	}
 }
 
-// arrowsOfFiles maps a package's files to the files that define names they use. Methods of several types do not count.
+// arrowsOfFiles maps each file of a package to the files that define names it uses, except methods of several types.
 func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	files := map[string]*ast.File{}
 	names := conformance.Try(filepath.Glob(filepath.Join(folder, "*.go"))).Must(t)
@@ -216,7 +216,7 @@ func arrowsOfFiles(t *testing.T, folder string) map[string]map[string]bool {
 	return uses
 }
 
-// climbs orders files by the heuristic of Eades, Lin and Smyth, and returns the arrows that still point upwards.
+// climbs orders files by the heuristic of Eades, Lin and Smyth, and returns the references that still point up.
 func climbs(uses map[string]map[string]bool) (climbing []string) {
 	left := slices.Sorted(maps.Keys(uses))
 	var above, below []string
@@ -240,7 +240,7 @@ func climbs(uses map[string]map[string]bool) (climbing []string) {
 				break
 			}
 			if in == 0 {
-				out = len(uses) // no file uses it, so it goes first
+				out = len(uses) // no file uses it, so it is placed first
 			}
 			if out-in > best {
 				at, best = i, out-in
@@ -279,7 +279,7 @@ func TestClimbsAreFound(t *testing.T) {
 	conformance.True(t, len(got) == 1 && got[0] == "c -> a", "a circle of three: %q climb", got)
 }
 
-// realTime maps test files outside e2e that wait in real time to the reason why they cannot run in a synctest bubble.
+// realTime maps the test files outside e2e that wait in real time to the reason they cannot use a synctest bubble.
 var realTime = map[string]string{
 	"cmd/tsbench/main_test.go":                "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",
@@ -293,7 +293,7 @@ var realTime = map[string]string{
 // bubbles lists identifiers that show that a test file runs in virtual time.
 var bubbles = []string{"synctest", "virtually", "virtual", "inBubble", "eachSeed"}
 
-// waits lists the functions of package time that make a test wait. The others only limit a wait.
+// waits lists the functions of package time that make a test wait. The package's other functions only limit a wait.
 var waits = []string{"Sleep", "Tick", "NewTicker"}
 
 func TestOnlyListedFilesWaitInRealTime(t *testing.T) {

@@ -25,7 +25,7 @@ var (
 	bareName  = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
-// TestArchitecturePageNamesExist checks that what the page names exists, and that it lists every room.
+// TestArchitecturePageNamesExist checks that all names on the page exist and that it lists every package.
 func TestArchitecturePageNamesExist(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, architecturePage)
@@ -97,7 +97,7 @@ func TestDecisionsNameTheirFunctions(t *testing.T) {
 // mostOfOption limits the functions that read or change the value of an option on its way to the lane.
 const mostOfOption = 8
 
-// TestOptionPathsAreShort counts the functions that the page lists for each option; each must use it or all options.
+// TestOptionPathsAreShort limits the functions that the page lists for an option. Each must use it or all options.
 func TestOptionPathsAreShort(t *testing.T) {
 	root := filepath.Join("..", "..")
 	_, section, _ := strings.Cut(string(conformance.Read(t, root, architecturePage)), "## From a flag to the lane\n")
@@ -121,7 +121,7 @@ func TestOptionPathsAreShort(t *testing.T) {
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
 }
 
-// declaredIn returns the functions, methods, types, constants and variables of a file; none if it is absent.
+// declaredIn returns the functions, methods, types, constants and variables of a file, or none if there is no file.
 func declaredIn(t *testing.T, name string) map[string]bool {
 	declared := map[string]bool{}
 	source, err := os.ReadFile(name)
@@ -148,7 +148,7 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 
 const fieldsPage = "docs/fields.md"
 
-// TestFieldsPageHasAllFields takes the names of all fields of summary.json and /status from complete sample files.
+// TestFieldsPageHasAllFields checks the page against samples of summary.json and /status that have all fields.
 func TestFieldsPageHasAllFields(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := conformance.Read(t, root, fieldsPage)

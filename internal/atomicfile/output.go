@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Output is a user's path after links are resolved, and how to write to it.
+// Output is a user's path with links resolved, and knows how to write to it.
 type Output struct {
 	Path   string // the file to create or replace, with links followed
-	Stream bool   // the path is a pipe, terminal, device or open descriptor: written directly
+	Stream bool   // the path is a pipe, terminal, device or open descriptor, which is written directly
 	info   fs.FileInfo
 }
 
@@ -26,12 +26,12 @@ type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string { return e.Path + " " + e.Why }
 
-// Exit is the exit code of a command that was given the path (exitcode.Coded).
+// Exit returns the exit code of a command that was given the path. It implements exitcode.Coded.
 func (e *RefusedError) Exit() int { return 2 }
 
 const maxLinks = 40
 
-// Find resolves a path for writing. It returns a *RefusedError for a folder, a disk, a socket and a dangling link.
+// Find resolves a path for writing. It returns a *RefusedError for a folder, a disk, a socket or a dangling link.
 func Find(path string) (Output, error) {
 	o := Output{Path: path}
 	for range maxLinks {
@@ -77,7 +77,7 @@ func target(link string) (string, error) {
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names; pid is 0 for none.
+// descriptor returns the process and number of the descriptor that a path such as /dev/fd/1 names, or a pid of 0.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)
@@ -96,7 +96,7 @@ func descriptor(path string) (pid, number int) {
 // readerEach is the interval at which Open tries again to open a pipe that has no reader.
 const readerEach = 50 * time.Millisecond
 
-// Open opens an output written in place; flag is os.O_TRUNC, os.O_APPEND or os.O_EXCL. It waits for a pipe's reader.
+// Open opens the output to write in place; flag is os.O_TRUNC, os.O_APPEND or os.O_EXCL. It waits for a pipe's reader.
 func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File, error) {
 	switch pid, number := descriptor(o.Path); {
 	case !o.Stream:
@@ -111,7 +111,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 	flag = os.O_WRONLY | os.O_APPEND
 	if o.info != nil && o.info.Mode()&fs.ModeNamedPipe != 0 {
-		flag |= syscall.O_NONBLOCK // opening does not block until there is a reader
+		flag |= syscall.O_NONBLOCK // without a reader, opening fails instead of blocking
 	}
 	for {
 		f, err := os.OpenFile(o.Path, flag, 0)
@@ -126,7 +126,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 }
 
-// WriteTo writes an output as Write does, or directly. The context limits the wait for a pipe's reader.
+// WriteTo replaces the file as Write does, or writes to a stream. The context limits the wait for a pipe's reader.
 func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Writer) error) error {
 	if !o.Stream {
 		if o.info != nil {
@@ -150,7 +150,7 @@ func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Wri
 	return errors.Join(err, f.Close())
 }
 
-// WriteNew is WriteTo for a path that must not exist.
+// WriteNew is like WriteTo, but returns a *RefusedError if the file exists.
 func WriteNew(ctx context.Context, path string, perm fs.FileMode, content []byte) error {
 	o, err := Find(path)
 	if err != nil {

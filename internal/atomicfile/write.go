@@ -17,20 +17,20 @@ import (
 // Suffix ends the names of temporary files.
 const Suffix = ".part"
 
-// Options are the permissions of a new file and the treatment of the old one.
+// Options sets the permissions of the new file and says what to do with the old one.
 type Options struct {
 	Perm     fs.FileMode
-	Previous string // name in the same folder that the old file gets; empty removes the old file
+	Previous string // new name of the old file, in the same folder; if empty, the old file is removed
 }
 
-// Operations that tests replace by failing ones.
+// Operations that tests replace with failing ones.
 var (
 	syncFile = (*os.File).Sync
 	closeIt  = (*os.File).Close
 	rename   = os.Rename
 )
 
-// Write replaces the file name by write's output. An error of write changes nothing and is returned unchanged.
+// Write replaces the file with the output of write. If write fails, Write returns its error and leaves the old file.
 func Write(name string, o Options, write func(io.Writer) error) error {
 	f, err := New(Beside(name, Suffix), o.Perm)
 	if err != nil {
@@ -54,7 +54,7 @@ func Write(name string, o Options, write func(io.Writer) error) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// WriteBytes is Write for bytes.
+// WriteBytes replaces the file with content, as Write does.
 func WriteBytes(name string, o Options, content []byte) error {
 	return Write(name, o, func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(content))
@@ -62,7 +62,7 @@ func WriteBytes(name string, o Options, content []byte) error {
 	})
 }
 
-// New creates a temporary file for Commit, as Write does.
+// New creates a temporary file as Write does. Pass it to Commit when it is complete.
 func New(name string, perm fs.FileMode) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !info.IsDir() {
 		if err := os.Remove(name); err != nil {
@@ -72,7 +72,7 @@ func New(name string, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// Commit closes a file of New and renames it within its folder: steps 1, 3 and 4. After an error it keeps its old name.
+// Commit closes a file that New created and renames it within its folder: steps 1, 3 and 4 of the package comment.
 func Commit(f *os.File, name string) error { return commit(f, name, "") }
 
 func commit(f *os.File, name, previous string) error {
@@ -131,10 +131,10 @@ func syncFolder(dir string) error {
 	return errors.Join(err, closeIt(f))
 }
 
-// MaxNameBytes is the longest file name in common file systems.
+// MaxNameBytes is the length of the longest file name that common file systems allow.
 const MaxNameBytes = 255
 
-// Beside returns a file name plus a suffix. A name that would be too long is shortened and gets a hash of the whole.
+// Beside returns name plus suffix. If the file name would be too long, part of it is replaced with a hash of the whole.
 func Beside(name, suffix string) string {
 	dir, base := filepath.Split(name)
 	if len(base)+len(suffix) <= MaxNameBytes {

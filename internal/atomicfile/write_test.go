@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// system replaces the system's operations: it records them and fails one of them.
+// system stands in for the file operations: it records the calls and lets one of them fail.
 type system struct {
 	calls []string
 	fail  int // number of the call that fails; negative for none

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// File is a file's entry in the manifest. Pointers are nil if the manifest is silent.
+// File is a file's entry in the manifest. Pointers are nil if the manifest does not say.
 type File struct {
 	Path, Format, Compression, Encoding string
 	Expected                            string // ok, error or any; empty for files without an expected result
@@ -24,7 +24,8 @@ func Part(t testing.TB) string {
 	return filepath.Join(root(t), "reader", "testdata")
 }
 
-// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA, or shared/data beside the repository, or "".
+// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA or shared/data beside the repository. It
+// returns "" if there is no collection.
 func Whole(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TSIMPORT_SHARED_DATA")
@@ -37,7 +38,7 @@ func Whole(t testing.TB) string {
 	return dir
 }
 
-// Dir returns the folder of the whole collection, or of the part without it. Only the part has a folder "made".
+// Dir returns Whole, or Part if there is no collection. Only the part has a folder "made".
 func Dir(t testing.TB) string {
 	t.Helper()
 	if dir := Whole(t); dir != "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// maxPartBytes limits the size of the part, which every clone of the repository downloads.
+// maxPartBytes limits the size of the part, which every clone of the repository includes.
 const maxPartBytes = 1300 << 10
 
 // TestPartAgreesWithManifest checks that the manifest lists all files, with licences, and that the part is small.
@@ -44,7 +44,7 @@ func TestPartAgreesWithManifest(t *testing.T) {
 	True(t, size <= maxPartBytes, "the files have %d bytes, more than %d", size, maxPartBytes)
 }
 
-// TestEnvironmentNamesCollection checks that tests run on the part if there is no collection.
+// TestEnvironmentNamesCollection checks that tests use the part if the variable names an empty folder.
 func TestEnvironmentNamesCollection(t *testing.T) {
 	t.Setenv("TSIMPORT_SHARED_DATA", t.TempDir())
 	dir := Whole(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Main runs a package's tests and exits. It lets the heap grow before garbage is collected, and puts temporary folders
-// in memory if a gigabyte is free there, because a load calls fsync about fifteen times. It respects TMPDIR.
+// Main runs a package's tests and exits. It collects garbage less often and, unless TMPDIR is set, puts temporary
+// folders in memory if a gigabyte is free there, because a load calls fsync about fifteen times.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	if folder := inMemory(); folder != "" && os.Getenv("TMPDIR") == "" {
@@ -23,7 +23,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Must ends a test, or one run of a property, on an unexpected error.
+// Must ends a test, or one run of a property test, on an unexpected error.
 func Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -34,7 +34,7 @@ func Must(t interface {
 	}
 }
 
-// Sure replaces a test in generators and models, which have none: a failure, which is impossible, ends the program.
+// Sure stands in for a test in generators and models, where no failure is possible. A failure ends the program.
 type Sure struct{}
 
 func (Sure) Helper()           {}
@@ -43,16 +43,16 @@ func (Sure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // ErrorOf returns only the error of a call that also returns a value.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// Result is the result of a call, whose error Must checks.
+// Result holds the two results of a call. Its method Must checks the error.
 type Result[T any] struct {
 	value T
 	err   error
 }
 
-// Try makes a Result of the results of a call.
+// Try returns the results of a call as a Result.
 func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
 
-// Must returns the value. An error ends the test, or one run of a property.
+// Must returns the value. If the call returned an error, Must ends the test, or one run of a property test.
 func (r Result[T]) Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -62,7 +62,7 @@ func (r Result[T]) Must(t interface {
 	return r.value
 }
 
-// True reports a false condition. format and args describe the finding.
+// True reports a false condition. format and args describe the failure.
 func True(t interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -73,7 +73,7 @@ func True(t interface {
 	}
 }
 
-// MustTrue ends a test, or one run of a property, on a false condition.
+// MustTrue ends a test, or one run of a property test, on a false condition.
 func MustTrue(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -92,7 +92,7 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
-// MustEqual ends a test, or one run of a property, on an unexpected value.
+// MustEqual ends a test, or one run of a property test, on an unexpected value.
 func MustEqual[T comparable](t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -103,7 +103,7 @@ func MustEqual[T comparable](t interface {
 	}
 }
 
-// Same reports values that differ from the wanted ones, including their order.
+// Same reports values that differ from the wanted ones or are in another order.
 func Same[T comparable](t testing.TB, got, want []T, format string, args ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -119,7 +119,7 @@ func Is(t testing.TB, err, want error, format string, args ...any) {
 	}
 }
 
-// Contains reports a text that lacks the wanted one.
+// Contains reports a text that does not contain the wanted one.
 func Contains(t testing.TB, text, want, format string, args ...any) {
 	t.Helper()
 	if !strings.Contains(text, want) {
@@ -127,7 +127,7 @@ func Contains(t testing.TB, text, want, format string, args ...any) {
 	}
 }
 
-// Refused reports a missing error, or an error without the wanted text. "" allows any error.
+// Refused reports an error that is nil or lacks the wanted text. "" allows any error.
 func Refused(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -135,14 +135,14 @@ func Refused(t testing.TB, err error, want, format string, args ...any) {
 	}
 }
 
-// InALine is Refused for an error that must be one line.
+// InALine is like Refused, but also reports an error of several lines.
 func InALine(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	Refused(t, err, want, format, args...)
 	True(t, !strings.Contains(fmt.Sprint(err), "\n"), "an error of several lines: %q", err)
 }
 
-// shown quotes strings of one line, and shows other values with the names of their fields.
+// shown formats a value for a message: a string of one line is quoted, a struct has its field names.
 func shown(value any) string {
 	if text, ok := value.(string); ok && !strings.Contains(text, "\n") {
 		return strconv.Quote(text)
@@ -150,7 +150,7 @@ func shown(value any) string {
 	return fmt.Sprintf("%+v", value)
 }
 
-// NotForRaces skips a slow test that starts no goroutines if -short is set, as make race does.
+// NotForRaces skips the test if -short is set, as make race does. It is for slow tests that start no goroutines.
 func NotForRaces(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -11,10 +11,10 @@ import (
 
 type Kind string
 
-// The kinds, in listing order.
+// The kinds of codes, in the order in which All lists them.
 const (
 	Exit    Kind = "exit code"        // of a command
-	Reject  Kind = "reject reason"    // of a row that was not sent, or that the service never answered
+	Reject  Kind = "reject reason"    // of a row that was not sent, or for which no response came
 	Service Kind = "service's answer" // to a request or a row
 )
 
@@ -26,7 +26,7 @@ type Entry struct {
 	Remedy string `json:"remedy"`
 }
 
-// All returns every entry: by kind, exit codes by number, the others by name.
+// All returns every entry, sorted by kind, then exit codes by number and other codes by name.
 func All() []Entry {
 	all := slices.Concat(exits, rejects)
 	for _, e := range answers {
@@ -43,7 +43,7 @@ func All() []Entry {
 	return all
 }
 
-// Find returns a code's entry, in any case.
+// Find returns a code's entry. It ignores the case of the code.
 func Find(code string) (e Entry, found bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(e Entry) bool { return strings.EqualFold(e.Code, code) })

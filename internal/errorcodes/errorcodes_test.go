@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/errors.md")
 
-// TestAllCodesHaveEntries finds the codes where they are defined, so a new one cannot be forgotten here.
+// TestAllCodesHaveEntries finds the codes in the files that define them, so a new code cannot be forgotten.
 func TestAllCodesHaveEntries(t *testing.T) {
 	root := filepath.Join("..", "..")
 	found := map[Kind]int{}
@@ -65,7 +65,7 @@ func constants(t *testing.T, name string) map[string]string {
 	return out
 }
 
-// clientCodes returns the string literals of a file that are codes of the service.
+// clientCodes returns the error codes of the service among the string literals of a file.
 func clientCodes(t *testing.T, name string) map[string]bool {
 	out := map[string]bool{}
 	ast.Inspect(parsed(t, name), func(n ast.Node) bool {

@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// NewReader returns a reader of records. As with csv.Reader, a quote inside an unquoted field is an error.
+// NewReader returns a csv.Reader of r. As usual, a quote inside an unquoted field is an error.
 func NewReader(r io.Reader) *csv.Reader { return csv.NewReader(&doubling{from: r}) }
 
-// doubling doubles a carriage return before a line feed inside quotes, because a csv.Reader drops one.
+// doubling doubles a carriage return before a line feed inside quotes, because csv.Reader drops one of them.
 type doubling struct {
 	from    io.Reader
 	text    []byte // read but not yet passed on

@@ -15,14 +15,14 @@ const (
 	Usage       = 2   // wrong flags or configuration, or an unsuitable input
 	Rejects     = 3   // finished, but some rows were rejected, or deletes withheld
 	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
-	Refused     = 5   // the service refuses permanently: keys, permission, a missing table, a quota, a certificate
+	Refused     = 5   // the service refuses permanently: access key, permission, missing table, quota or certificate
 	Differences = 6   // a comparison or check found something
 	NoInput     = 7   // nothing to load
-	Hangup      = 129 // the terminal is gone
+	Hangup      = 129 // the terminal was closed
 	Interrupted = 130
-	Crashed     = 134 // the runtime has ended the process: a panic, no memory, SIGQUIT
+	Crashed     = 134 // the Go runtime ended the process: a panic, out of memory or SIGQUIT
 	Killed      = 137 // by SIGKILL: the command itself cannot return it
-	Pipe        = 141 // the reader of the output has closed it
+	Pipe        = 141 // the reader of the output closed it
 	Terminated  = 143
 )
 
@@ -32,7 +32,7 @@ type Coded interface {
 	Exit() int
 }
 
-// Of returns an error's exit code: its own, or the one for the service's answer in its chain.
+// Of returns an error's exit code: its own if it is Coded, or the one for the service's response in its chain.
 func Of(err error) int {
 	var coded Coded
 	switch {
@@ -50,11 +50,11 @@ func Of(err error) int {
 	return Failed
 }
 
-// Order lists all codes that a command can return itself. Of several commands' codes, the first in this order counts.
+// Order lists all codes that a command can return itself, the most important first.
 var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput,
 	Rejects, OK}
 
-// First returns a job's code from its parts' codes; OK if there are none. A code that is not in Order counts as Failed.
+// First returns the code that is first in Order, or OK if there are none. A code that is not in Order counts as Failed.
 func First(codes ...int) int {
 	first := len(Order) - 1
 	for _, c := range codes {

@@ -49,7 +49,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 		seed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
 			return pair{string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 12).Draw(t, "k")), rapid.StringN(0, 4, 8).Draw(t, "v")}
 		}), 0, 60).Draw(rt, "items")
-		var items []pair // enough for many runs and a merge of merges
+		var items []pair // enough for many runs, some of them merged twice
 		for n := range rapid.SampledFrom([]int{1, 30, 60}).Draw(rt, "times") {
 			for _, p := range seed {
 				items = append(items, pair{p.key + fmt.Sprint(n%7), p.value})
@@ -65,7 +65,7 @@ func TestSortingOnDiskEqualsMemory(t *testing.T) {
 			if s.Len() != int64(len(items)) || memory == 1 && len(items) > 1000 && s.Spilled() != s.Len() {
 				rt.Fatalf("%d items, %d on disk, of %d", s.Len(), s.Spilled(), len(items))
 			}
-			// The ranges between any cuts together hold all items.
+			// The ranges between the cuts hold all items.
 			var parts []pair
 			var from []byte
 			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {

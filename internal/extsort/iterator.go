@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// Iterator goes through items in order. It is not safe for concurrent use.
+// Iterator returns items in order. It is not safe for concurrent use.
 type Iterator struct {
 	to         []byte
 	cursors    []*cursor // a heap by key and value; the first is the current item
@@ -51,7 +51,7 @@ func (it *Iterator) open(c *cursor, from []byte) {
 	}
 }
 
-// Next moves to the next item; false means the end or an error.
+// Next moves to the next item. It returns false at the end or after an error.
 func (it *Iterator) Next() bool {
 	if it.started && it.err == nil && len(it.cursors) > 0 {
 		it.advance()
@@ -105,16 +105,16 @@ func less(a, b *cursor) bool {
 	return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.value, b.value)) < 0
 }
 
-// Alone reports whether the next item surely has a different key. It does not compare keys, so false means unknown.
+// Alone reports whether the next item is known to have a different key. It does not compare keys: false means unknown.
 func (it *Iterator) Alone() bool {
 	c := it.cursors[0]
 	return c.run == nil && (len(c.items) == 0 || c.items[0].head != c.head)
 }
 
-// Key returns the item's key, valid until Next.
+// Key returns the item's key, which is valid until the next call of Next.
 func (it *Iterator) Key() []byte { return it.key }
 
-// Value returns the item's value, valid until Next.
+// Value returns the item's value, which is valid until the next call of Next.
 func (it *Iterator) Value() []byte { return it.value }
 
 // Err returns the error that made Next return false, or nil at the end.

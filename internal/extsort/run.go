@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/spill"
 )
 
-// run is sorted items on disk, in frames that can be read one by one.
+// run holds sorted items on disk, in frames that can be read one by one.
 type run struct{ frames []frame }
 
 type frame struct {
@@ -22,12 +22,12 @@ func (r *run) from(key []byte) int {
 	if key == nil {
 		return 0
 	}
-	// The frame before it may end with the key.
+	// The frame before n may end with the key.
 	n := sort.Search(len(r.frames), func(i int) bool { return bytes.Compare(r.frames[i].first, key) >= 0 })
 	return max(n-1, 0)
 }
 
-// runWriter writes a run: items as the lengths of key and value, key and value, in frames of frameBytes.
+// runWriter writes a run in frames of about frameBytes. Each item consists of two lengths, its key and its value.
 type runWriter struct {
 	store *spill.Store
 	run   run
@@ -123,7 +123,7 @@ func (c *cursor) next() (ok bool, err error) {
 	return true, nil
 }
 
-// batch is the number of items touched before they are used.
+// batch is the number of items that readAhead touches.
 const batch = 32
 
 // readAhead touches the next items in the arena, so that the processor fetches them from memory in parallel.

@@ -19,13 +19,13 @@ type Options struct {
 	Spill   spill.Options // where sorted runs are stored
 }
 
-// DefaultMemory is a Sorter's memory by default.
+// DefaultMemory is the value of Options.Memory if it is 0.
 const DefaultMemory = 64 << 20
 
 // frameBytes is the approximate size of a run's frame. Each open reader holds one frame of every run.
 const frameBytes = 64 << 10
 
-// minFanIn is the least number of runs read at a time, however little memory there is.
+// minFanIn is the smallest number of runs that may be merged at once, even if memory is short.
 const minFanIn = 4
 
 // item is one item in a Sorter's arena.
@@ -37,7 +37,7 @@ type item struct {
 
 const itemBytes = 24
 
-// Sorter takes items until Sort. It is not safe for concurrent use.
+// Sorter collects items until Sort is called. It is not safe for concurrent use.
 type Sorter struct {
 	store *spill.Store
 	limit int64 // of arena and items together
@@ -57,13 +57,13 @@ func New(o Options) (*Sorter, error) {
 		return nil, err
 	}
 	s := &Sorter{store: store}
-	// While the arena grows, the old and the new one exist together.
+	// While the arena grows, its old and new memory exist together.
 	s.limit = max(min(o.Memory/2, math.MaxUint32/2), 4<<10)
 	s.fanIn = int(max(o.Memory/(2*frameBytes*int64(o.Readers)), minFanIn))
 	return s, nil
 }
 
-// Add takes a copy of an item.
+// Add adds an item. It copies key and value.
 func (s *Sorter) Add(key, value []byte) error {
 	size := int64(len(key)) + int64(len(value)) + itemBytes
 	if len(s.items) > 0 && int64(len(s.arena))+itemBytes*int64(len(s.items))+size > s.limit {
@@ -82,7 +82,7 @@ func (s *Sorter) Add(key, value []byte) error {
 	return nil
 }
 
-// room makes room for n more elements, doubling up to most: append would copy large slices four times.
+// room makes room for n more elements by doubling s, up to most elements; append would copy a large slice four times.
 func room[T any](s []T, n int, most int64) []T {
 	if len(s)+n > cap(s) {
 		return slices.Grow(s, max(n, min(len(s), int(most)-len(s))))
@@ -90,10 +90,10 @@ func room[T any](s []T, n int, most int64) []T {
 	return s
 }
 
-// Expect allocates memory for about that many items, with about that many bytes of keys and values together.
+// Expect allocates memory for about the given number of items and total bytes of their keys and values.
 func (s *Sorter) Expect(items, bytes int64) {
 	items, bytes = items+items/16, bytes+bytes/16
-	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that fits in memory
+	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // share of the items that fits in memory
 	// slices.Grow would also clear the new memory.
 	s.arena = append(make([]byte, 0, max(int(share*float64(bytes)), len(s.arena))), s.arena...)
 	s.items = append(make([]item, 0, max(int(share*float64(items)), len(s.items))), s.items...)
@@ -116,10 +116,10 @@ func (s *Sorter) compare(a, b *item) int {
 	return cmp.Or(bytes.Compare(s.keyOf(a), s.keyOf(b)), bytes.Compare(s.valueOf(a), s.valueOf(b)))
 }
 
-// few is the number of items below which they are sorted by comparison.
+// few is the largest number of items that are sorted by insertion.
 const few = 48
 
-// sortFrom sorts items whose heads differ only from the byte at the shift on: by that byte, then by the following ones.
+// sortFrom sorts items whose heads are the same above the byte at shift: by that byte, then by the following ones.
 func (s *Sorter) sortFrom(items []item, shift int) {
 	if len(items) <= few {
 		for i := 1; i < len(items); i++ {
@@ -179,13 +179,13 @@ func (s *Sorter) spillRun() error {
 	return nil
 }
 
-// Store returns the store to which items are spilled. Other data in it shares their limit and is removed with them.
+// Store returns the store that items spill to. Other data in it shares its limit and is removed by Close.
 func (s *Sorter) Store() *spill.Store { return s.store }
 
-// Len is the number of items.
+// Len returns the number of items added.
 func (s *Sorter) Len() int64 { return s.count }
 
-// Spilled is the number of items written to disk.
+// Spilled returns the number of items written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill }
 
 // Sorted holds the items of a Sorter in order. It is safe for concurrent use.
@@ -194,7 +194,7 @@ type Sorted struct {
 	runs []*run
 }
 
-// Sort sorts the added items; no more can be added. The result owns the sorter's memory and files.
+// Sort sorts the added items. Add must not be called afterwards. The result owns the sorter's memory and files.
 func (s *Sorter) Sort() (*Sorted, error) {
 	if len(s.runs) > 0 && len(s.items) > 0 {
 		if err := s.spillRun(); err != nil {
@@ -272,7 +272,7 @@ func (s *Sorted) Cuts(n int) [][]byte {
 // Range returns the items from a key, inclusive, to another, exclusive; nil means no bound.
 func (s *Sorted) Range(from, to []byte) *Iterator { return newIterator(s.from, s.runs, from, to) }
 
-// Close removes the files. Iterators must not be used any more.
+// Close removes the files. Iterators must not be used afterwards.
 func (s *Sorted) Close() error { return s.from.Close() }
 
 // Close removes the files. It can be called without Sort.

@@ -1,2 +1,2 @@
-// Package httplimit provides a Transport that limits the size of answers, so that no server fills the memory.
+// Package httplimit provides a Transport that limits the size of responses, so that no server can exhaust memory.
 package httplimit

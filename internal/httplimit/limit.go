@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// The largest answers, by kind. A body with an object is limited by its reader.
+// The largest response bodies, by kind. A body that holds an object is limited by its reader.
 const (
-	maxRefusal = 64 << 10 // a code and a text
-	maxListing = 16 << 20 // 1,000 keys of 1,023 bytes, escaped
+	maxRefusal = 64 << 10 // an error code and message
+	maxListing = 16 << 20 // 1,000 object keys of 1,023 bytes, escaped
 	maxOther   = 1 << 20
 )
 
-// Transport limits the answers of base by their kind, because the SDKs read refusals and listings whole.
+// Transport limits the responses of base by their kind, because the SDKs read whole error bodies and listings.
 func Transport(base http.RoundTripper) http.RoundTripper { return limiting{base} }
 
 type limiting struct{ base http.RoundTripper }

@@ -23,7 +23,7 @@ func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 	for _, tt := range []struct {
 		method, url string
 		status      int
-		most        int64 // 0: to its end
+		most        int64 // 0 means the whole body
 	}{
 		{"GET", "http://s/bucket/key", 200, 0}, {"GET", "http://s/bucket/key", 206, 0},
 		{"GET", "http://s/bucket/key", 403, maxRefusal}, {"GET", "http://s/bucket/key", 307, maxRefusal},

@@ -16,10 +16,10 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// folder is a store in a folder. PutAbsent uses link(2), which network file systems carry out at the server.
+// folder is a store in a folder. PutAbsent uses link(2), which the server of a network file system carries out.
 type folder struct{ path string }
 
-// errNoLinks says that a file system lacks features that PutAbsent needs.
+// errNoLinks means that a file system lacks features that PutAbsent needs.
 var errNoLinks = errors.New("its file system has no hard links, which locks need; use another folder, oss:// or s3://")
 
 func (f folder) String() string          { return f.path }
@@ -40,7 +40,7 @@ func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
 	err := os.Link(own, file)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		// A network file system may carry out a request and lose the answer.
+		// A network file system may carry out a request and lose the response.
 		if a, statErr := os.Stat(own); statErr == nil {
 			if b, statErr := os.Stat(file); statErr == nil && os.SameFile(a, b) {
 				err = nil
@@ -101,7 +101,7 @@ func (f folder) List(_ context.Context, prefix string) (names []string, err erro
 	top := f.file(prefix[:strings.LastIndex(prefix, "/")+1])
 	err = filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was never put, or was deleted meanwhile
+			return nil // it was never put, or has been deleted
 		}
 		if err != nil || entry.IsDir() {
 			return err

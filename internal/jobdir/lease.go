@@ -18,52 +18,52 @@ import (
 
 // Durations of leases. All processes that share a directory must use the same ones.
 const (
-	// Term is how long a lease is valid from the start of its last renewal, and how long an observer must see no change.
+	// Term is how long a lease is valid after its last renewal began, and how long an observer must see no change.
 	Term  = 30 * time.Second
 	renew = 5 * time.Second
-	again = time.Second // before a failed renewal is tried again
+	again = time.Second // the wait after a failed renewal
 	look  = 2 * time.Second
-	// releaseWithin limits the time for releasing a lease: soon after it, another process takes the lease over anyway.
+	// releaseWithin limits the time for releasing a lease. Soon after that, another process can take it over anyway.
 	releaseWithin = 10 * time.Second
 )
 
 type LeaseOptions struct {
 	Owner string // for messages
-	// Wait limits the wait for a lease that another process may hold. Below Term, a dead holder's is never taken.
+	// Wait limits the wait for a lease that another process may hold. If it is below Term, no dead holder is replaced.
 	Wait time.Duration
 	// Clock returns the time since the machine's boot, including sleep; nil means Uptime.
 	Clock func() time.Duration
 	// Seen is Look's earlier view of the lease, or nil. The time since then counts as waiting.
 	Seen *Seen
-	// OnWait is called once if another process may hold the lease. May be nil.
+	// OnWait, if not nil, is called once if another process may hold the lease.
 	OnWait func(owner string)
 }
 
-// HeldError says that another process holds the lease.
+// HeldError means that another process holds the lease.
 type HeldError struct{ Place, Owner string }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by %s, which works on it; wait for it or stop it", e.Place, e.Owner)
 }
 
-// ErrLost is in the chain of Check's error if another process took over the lease, or may have.
+// ErrLost is wrapped by the error of Check if another process has, or may have, taken over the lease.
 var ErrLost = errors.New("another process has taken over")
 
-// ErrLate is in the chain of Check's error if the lease was not renewed in time. A later Check may succeed.
+// ErrLate is wrapped by the error of Check if the lease was not renewed in time. A later Check may succeed.
 var ErrLate = errors.New("the lease could not be renewed in time")
 
-// leaseFile is an object lease.<epoch>. Only its holder replaces it.
+// leaseFile is the content of the object lease.<epoch>. Only the holder of the lease replaces it.
 type leaseFile struct {
 	Version  int    `json:"version"`
 	Owner    string `json:"owner"`
 	Nonce    string `json:"nonce"`
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
-	// At is when it was put, by the clock of the holder's machine. It is only shown: clocks are never compared.
+	// At is the time of the put by the holder's clock. It is only displayed: clocks are never compared.
 	At time.Time `json:"at,omitzero"`
-	// Unsettled is as in Lease, once the lease is released.
+	// Unsettled is Lease.Unsettled; it is set when the lease is released.
 	Unsettled    bool          `json:"unsettled,omitempty"`
-	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds, from the release
+	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // after the release; in JSON, nanoseconds
 }
 
 const leaseVersion = 1
@@ -71,13 +71,13 @@ const leaseVersion = 1
 // Lease is held by at most one process at a time.
 type Lease struct {
 	Epoch int64
-	// Former means that an earlier holder may not have released the lease: its requests may still be carried out.
+	// Former means that requests of an earlier holder may still be carried out, for example because it was killed.
 	Former bool
-	// FormerFor is for how long from now these requests may be carried out; 0 means unknown.
+	// FormerFor limits how long from now the requests of Former may be carried out; 0 means unknown.
 	FormerFor time.Duration
 	// Unsettled means that requests under this lease or an earlier one may still be carried out after its release.
 	Unsettled bool
-	// UnsettledFor is for how long after the holder's last request; 0 means unknown. Its initial value is FormerFor.
+	// UnsettledFor limits that time from the release; 0 means unknown. Its initial value is FormerFor.
 	UnsettledFor time.Duration
 
 	store   Store
@@ -93,7 +93,7 @@ type Lease struct {
 
 func leaseName(epoch int64) string { return fmt.Sprintf("lease.%09d", epoch) }
 
-// highest returns the newest lease's epoch, 0 if there is none.
+// highest returns the newest lease's epoch, or 0 if there is none.
 func highest(ctx context.Context, s Store) (int64, error) {
 	names, err := s.List(ctx, "lease.")
 	var last int64
@@ -106,19 +106,20 @@ func highest(ctx context.Context, s Store) (int64, error) {
 	return last, err
 }
 
-// newest returns the newest lease's epoch and stored bytes; 0 and nil if there is none.
+// newest returns the newest lease's epoch and stored bytes, or 0 and nil if there is none.
 func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) {
 	if epoch, err = highest(ctx, s); err != nil || epoch == 0 {
 		return 0, nil, err
 	}
 	body, err = s.Get(ctx, leaseName(epoch))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil, nil // a newer one has replaced it
+		return 0, nil, nil // a newer lease has replaced it
 	}
 	return epoch, body, err
 }
 
-// Holder returns the current or last holder of a directory's lease, and its last sign of life by its own clock.
+// Holder returns the holder of a directory's lease and the time, by the holder's clock, of its last renewal. The owner
+// is "" if the lease was released or never taken.
 func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error) {
 	epoch, body, err := newest(ctx, s)
 	var file leaseFile
@@ -138,7 +139,7 @@ type Seen struct {
 	at    time.Duration // by this machine's clock since boot
 }
 
-// Over reports whether the lease has been unchanged for Term, so that Acquire may take it. clock is as in LeaseOptions.
+// Over reports whether Term has passed since Look read the lease. clock is as in LeaseOptions.
 func (s *Seen) Over(clock func() time.Duration) bool {
 	if clock == nil {
 		clock = Uptime
@@ -149,7 +150,7 @@ func (s *Seen) Over(clock func() time.Duration) bool {
 // Look reads a directory's lease for a later Acquire, so that the waits for several dead holders overlap.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
 
-// Watch is Look for repeated calls: it returns former if the lease has not changed. clock is as in LeaseOptions.
+// Watch is like Look, but returns former if the lease has not changed since. clock is as in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
 		clock = Uptime
@@ -172,14 +173,14 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 	return &Seen{epoch, body, clock()}, nil
 }
 
-// Acquire takes a directory's only lease. If another process still holds it after Options.Wait, the error is a
-// *HeldError. The lease is renewed until Release, or until ctx ends.
+// Acquire takes a directory's only lease. If another process still holds it after o.Wait, the error is a *HeldError.
+// The lease is renewed until Release or Abandon is called or ctx ends.
 //
 // Two processes never act at once. A holder acts only until Term after it began its last renewal, and a renewal counts
-// only if there was no later epoch when it was done. An observer puts the next epoch after it has seen the same object
-// for Term. Then it reads that object once more: a renewal that counts was done before the next epoch was put, so the
-// observer sees it and waits for Term again. Each put has new content and is never repeated, so a late put cannot
-// restore what an observer has already seen. The newest epoch is never deleted, so a slow process finds it.
+// only if no later epoch existed when it ended. An observer puts the next epoch after it has seen the same object for
+// Term. Then it reads that object once more: a renewal that counts ended before the next epoch was put, so the observer
+// sees it and waits for Term again. Each put has new content and is never repeated, so a late put cannot restore
+// content that an observer has seen before. The newest epoch is never deleted, so a slow process finds it.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime
@@ -247,7 +248,8 @@ func ThisProcess() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// take puts the lease of an epoch as successor of former. It returns nil if another process was faster.
+// take puts the lease of an epoch; former is the content of the epoch before. It returns nil if another process was
+// faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
@@ -262,7 +264,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	} else if err != nil {
 		return nil, refusal(s, err)
 	}
-	// A slow process may just have put an epoch that had ended and been deleted.
+	// If this process was slow, the epoch that it put may have ended and been deleted before.
 	if last, err := highest(ctx, s); err != nil {
 		return nil, refusal(s, err)
 	} else if last < epoch {
@@ -308,7 +310,7 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 	return ratelimit.Wait(ctx, Term)
 }
 
-// forget deletes leases of epochs that ended long ago. Leftovers do no harm.
+// forget deletes leases of epochs that ended long ago. An object that it fails to delete does no harm.
 func (l *Lease) forget(ctx context.Context) {
 	const keep = 5
 	for epoch := l.Epoch - keep; epoch > max(0, l.Epoch-2*keep); epoch-- {
@@ -316,7 +318,7 @@ func (l *Lease) forget(ctx context.Context) {
 	}
 }
 
-// Check returns nil if the process may act now. Call it before every act. An error that wraps ErrLost is final.
+// Check returns nil if the process may act now. Call it before every action. An error that wraps ErrLost is final.
 func (l *Lease) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,7 +344,7 @@ func (l *Lease) renewing(ctx context.Context) {
 	}
 }
 
-// renewOnce tries to renew the lease, and reports whether that succeeded and whether the lease is lost.
+// renewOnce tries to renew the lease once. It reports whether it succeeded, and whether the lease is lost.
 func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	began := l.clock()
 	ctx, cancel := context.WithTimeout(ctx, longestCall)
@@ -364,7 +366,7 @@ func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	return true, false
 }
 
-// put puts the lease once, with new content.
+// put writes the lease with new content, without retries.
 func (l *Lease) put(ctx context.Context) error {
 	l.file.Counter++
 	l.file.At = time.Now().UTC()
@@ -375,7 +377,8 @@ func (l *Lease) put(ctx context.Context) error {
 	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
-// Release releases the lease. All requests under it must be done, so that the next process need not wait.
+// Release releases the lease, so that the next process need not wait. All requests under the lease must be done, unless
+// Unsettled is set.
 func (l *Lease) Release() error { return l.end(true) }
 
 // Abandon stops renewing the lease without releasing it, because requests under it may still be carried out.

@@ -19,9 +19,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Mirror saves checkpoints of files in a store for the next holder of the lease. A checkpoint is an object named by
-// epoch and number and put once, so a late put replaces nothing newer. Its files are put before it, and kept while it
-// is one of the last two. A new holder puts all files again. Only Check may be called from several goroutines.
+// Mirror saves checkpoints of files in a store for the next holder of the lease. A checkpoint is an object that is put
+// once, under a name with its epoch and number, so a late put replaces nothing newer. Its files are put first, and kept
+// while it is one of the last two. A new holder puts all files again. Only Check is safe for concurrent use.
 type Mirror struct {
 	Store Store
 	*Lease
@@ -34,10 +34,10 @@ type Mirror struct {
 }
 
 type MirrorFile struct {
-	Name  string // in the mirror, with slashes as separators
+	Name  string // in the mirror, separated by slashes
 	Path  string // on this machine; unused if Body is set
 	Body  []byte
-	Grows bool // the file only grows: saved bytes do not change
+	Grows bool // the file is only appended to, so saved bytes do not change
 }
 
 // part is an object that holds a part of a file.
@@ -63,18 +63,18 @@ type kept struct {
 
 const (
 	mirrorVersion = 1
-	// partBytes limits a part of a file: it is read into memory, and put again when merged with newer bytes.
+	// partBytes limits a part of a file. A part is read into memory, and is put again when merged with newer bytes.
 	partBytes = 8 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// NewMirror returns the mirror in a store for the holder of the store's lease.
+// NewMirror returns a mirror in s. l must be the lease of s.
 func NewMirror(s Store, l *Lease) *Mirror {
 	return &Mirror{Store: s, Lease: l, files: map[string][]part{}}
 }
 
-// Save saves files as a checkpoint; Restore returns folder. After an error the previous checkpoint may still be newest.
+// Save saves files as a checkpoint; Restore will return folder. After an error, the checkpoint may have been saved.
 func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 	for _, f := range files {
 		parts, err := m.keep(ctx, f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile, so no checkpoint needs it
+			continue // it has been removed, so no checkpoint needs it
 		}
 		if err != nil {
 			return fmt.Errorf("store %s in %s: %w", f.Name, m.Store, err)
@@ -122,7 +122,7 @@ func (m *Mirror) put(ctx context.Context, c checkpointFile) error {
 	return nil
 }
 
-// sweep deletes objects that only checkpoints before the last two name. Leftovers do no harm.
+// sweep deletes objects that neither of the last two checkpoints needs. An object left behind does no harm.
 func (m *Mirror) sweep(ctx context.Context, newest kept) {
 	old := m.last[0]
 	if old.name != "" {
@@ -182,7 +182,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 		at += p.Bytes
 	}
 	if at > size {
-		parts, at = nil, 0 // it was cut
+		parts, at = nil, 0 // it was truncated
 	}
 	if at == size {
 		return parts, nil
@@ -208,7 +208,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 	return parts, nil
 }
 
-// keepBytes puts a whole file, unless it is unchanged.
+// keepBytes puts a whole file, unless it is unchanged, and returns its only part.
 func (m *Mirror) keepBytes(ctx context.Context, body []byte, before []part) ([]part, error) {
 	if len(before) == 1 && before[0].Bytes == int64(len(body)) && before[0].Sum == crc32.Checksum(body, castagnoli) {
 		return before, nil
@@ -228,7 +228,7 @@ func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
 const listedAfter = time.Minute
 
 // Restore writes the files of the newest checkpoint to the paths that place returns, replacing existing files, and
-// returns the folder given to Save. It returns "" if there is no checkpoint, or if the newest one records the end.
+// returns the folder given to Save. It returns "" if there is no checkpoint or Finish was called.
 func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string,
 	err error) {
 	for began := time.Now(); ; {
@@ -236,7 +236,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// A holder deletes it after putting a newer one, which may not be listed yet if this is not the holder.
+		// The checkpoint was deleted after a newer one was put. The store may not list the newer one yet.
 		if err := m.Check(); err != nil {
 			return "", err
 		}
@@ -258,12 +258,12 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 func (m *Mirror) Unfinished(ctx context.Context) (bool, error) {
 	_, c, err := m.newest(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnfitError)) {
-		return true, nil // damaged, or replaced by one that is not listed yet
+		return true, nil // damaged, or replaced by a checkpoint that is not listed yet
 	}
 	return c != nil, err
 }
 
-// newest returns the newest checkpoint and its name; nil if there is none, or if it records the end.
+// newest returns the newest checkpoint and its name. The checkpoint is nil if there is none or Finish was called.
 func (m *Mirror) newest(ctx context.Context) (newest string, c *checkpointFile, err error) {
 	names, err := m.Store.List(ctx, "checkpoint.")
 	if err != nil || len(names) == 0 {

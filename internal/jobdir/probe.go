@@ -14,12 +14,12 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// UnfitError says that a place is unusable until the user acts: it cannot be written to, is full, lacks conditional
+// UnfitError means that a place is unusable until the user acts: it cannot be written to, is full, lacks conditional
 // puts, holds damaged data, or was written by another version of tsimport. Other errors may be temporary.
 type UnfitError = progress.UnfitError
 
-// Probe tests whether a store refuses to put an object a second time. OSS ignores that condition in buckets with
-// versioning, and some S3-compatible stores always do. The error is one line.
+// Probe returns an error if a store is unusable, for example because PutAbsent replaces an object. OSS ignores the
+// condition of a put in buckets with versioning, and some S3-compatible stores always do. The error is one line.
 func Probe(ctx context.Context, s Store) error {
 	name := "probe/" + Nonce()
 	first, second := []byte("first "+name), []byte("second "+name)

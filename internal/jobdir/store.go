@@ -21,15 +21,15 @@ import (
 // Store holds objects by name; names may contain slashes. After a put or a deletion, every process reads and lists the
 // new state. It is safe for concurrent use.
 type Store interface {
-	// PutAbsent puts an object if the name is free, or returns ErrExists. After any other error it may have been put.
+	// PutAbsent puts an object, or returns ErrExists if the name is taken. After other errors it may have been put.
 	PutAbsent(ctx context.Context, name string, body []byte) error
 	// Put creates or replaces an object as a whole. After an error it may have been put, or may be put later.
 	Put(ctx context.Context, name string, body []byte) error
-	// PutFile is Put of a local file of any size.
+	// PutFile is like Put for a local file of any size.
 	PutFile(ctx context.Context, name, file string) error
 	// Get returns an object, or fs.ErrNotExist if there is none.
 	Get(ctx context.Context, name string) ([]byte, error)
-	// GetRange returns the n bytes of an object from an offset on. It is an error if the object ends before.
+	// GetRange returns n bytes of an object, beginning at an offset. A shorter object is an error.
 	GetRange(ctx context.Context, name string, from, n int64) ([]byte, error)
 	// List returns the names that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
@@ -37,16 +37,16 @@ type Store interface {
 	String() string // the address, for messages
 }
 
-// ErrExists is PutAbsent's error if the name is taken.
+// ErrExists is returned by PutAbsent if the name is taken.
 var ErrExists = errors.New("already exists")
 
-// Options configure the access to object stores.
+// Options configures the access to object stores.
 type Options struct {
 	OSS objectstore.OSS
 	S3  objectstore.S3
 }
 
-// IsAddress reports whether a place is the address of an object store, not a folder.
+// IsAddress reports whether a place is the address of an object store rather than a folder.
 func IsAddress(place string) bool {
 	scheme, _, found := strings.Cut(place, "://")
 	return found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"))
@@ -181,7 +181,7 @@ func (o objects) Delete(ctx context.Context, name string) error {
 type view struct {
 	Store
 	prefix  string
-	patient bool // repeats transient errors
+	patient bool // retries calls after temporary errors
 }
 
 // Below returns the part of a store whose object names begin with folder/.
@@ -218,7 +218,7 @@ const (
 	slowest     = 128 << 10        // bytes per second; the time limit of an attempt allows for this rate
 )
 
-// passing reports whether the error is temporary, so that another attempt may succeed.
+// passing reports whether an error is temporary, so that another attempt may succeed.
 func passing(err error) bool {
 	var refused *objectstore.Error
 	var invalid *objectstore.Invalid
@@ -228,7 +228,7 @@ func passing(err error) bool {
 		errors.As(err, &path):
 		return false
 	case errors.As(err, &refused):
-		// S3's 409 says that another conditional put was in progress. A full disk stays full.
+		// S3's status 409 means that another conditional put was in progress. A full disk is not a temporary error.
 		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented &&
 			refused.Status != http.StatusInsufficientStorage ||
 			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout ||
@@ -266,7 +266,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent recognises the object of an unanswered attempt by content, so processes must put different contents.
+// PutAbsent recognises the object of an attempt without a response by its content, so contents must differ by process.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
 	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {

@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// stores calls check with a store of each kind and its server, nil for kinds without one.
+// stores calls check with a store of each kind and its server, which is nil for a folder.
 func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Server)) {
 	t.Helper()
 	for _, kind := range []string{"folder", "oss", "s3"} {
@@ -191,7 +191,7 @@ func TestSuccessorRestoresNewestCheckpoint(t *testing.T) {
 			names, _ := s.List(t.Context(), "")
 			conformance.True(t, len(names) <= 40, "%d objects are kept: %q", len(names), names)
 			if epoch == 1 {
-				l.Abandon() // it is paused, or presumed dead
+				l.Abandon() // as if its holder were paused or presumed dead
 				conformance.Refused(t, m.Save(t.Context(), "run", nil), "", "it keeps a checkpoint without the lease")
 			} else if err := l.Release(); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func TestLateCheckpointIsNotNewest(t *testing.T) {
 		for _, text := range []string{"1", "2", "3"} {
 			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
 		}
-		// A put of the first checkpoint, whose answer was lost, takes effect only now.
+		// A put of the first checkpoint, whose response was lost, takes effect only now.
 		s.Objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
 		must(t, conformance.ErrorOf(m.Restore(t.Context(), into(to))))
@@ -238,7 +238,7 @@ func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
 	return names, err
 }
 
-// The parts of the previous checkpoint are already deleted.
+// The previous checkpoint, which is still listed, cannot be restored: its parts are already deleted.
 func TestRestoreWaitsForLateListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
@@ -255,7 +255,7 @@ func TestRestoreWaitsForLateListing(t *testing.T) {
 		must(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))))
 		got, _ := os.ReadFile(filepath.Join(to, "run", "f"))
 		conformance.True(t, string(got) == "2", "%q", got)
-		// Restore fails in the same state if another process takes over.
+		// In the same state, Restore fails if another process takes over.
 		late.from = time.Now().Add(time.Hour)
 		third.mu.Lock()
 		third.lost = true
@@ -297,12 +297,12 @@ var (
 
 func newMemory() *storetest.Memory { return storetest.NewMemory(ErrExists) }
 
-// faulty is one process's view of a store that is slow, fails, and reports false failures.
+// faulty is one process's view of a store whose calls may be slow, fail, or take effect although they report an error.
 type faulty struct {
 	Store
 	mu   sync.Mutex
 	rand *rand.Rand
-	// Percentages of calls that are slow, fail, are applied although they fail, and are applied long after they failed.
+	// Percentages of calls that are slow, that fail, that take effect although they fail, and that do so much later.
 	slow, fail, lie, late int
 	frozen                time.Time // no call returns before this time
 	gone                  sync.WaitGroup
@@ -383,7 +383,7 @@ func (f *faulty) Delete(ctx context.Context, name string) error {
 	return f.call(ctx, true, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// ledger records which holder acts when.
+// ledger checks that no holder acts after a newer one has acted.
 type ledger struct {
 	mu     sync.Mutex
 	newest int64
@@ -391,7 +391,7 @@ type ledger struct {
 	wrong  []string
 }
 
-// act is called right after a successful Check.
+// act records an action of a holder. It is called right after a successful Check.
 func (l *ledger) act(epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -437,8 +437,8 @@ func TestHoldersNeverActAtTheSameTime(t *testing.T) {
 	conformance.True(t, *rounds < 10 || tookOver >= *rounds, "%d rounds, %d times", *rounds, tookOver)
 }
 
-// work takes the lease and acts under it for a while. Then it releases the lease, dies, or becomes a zombie that acts
-// whenever Check allows it.
+// work takes the lease and acts under it for a while. Then it releases the lease, dies, or continues to act whenever
+// Check allows it.
 func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
 	l, err := Acquire(ctx, view{Store: f, patient: true}, LeaseOptions{Clock: clock, Wait: time.Hour})
 	if err != nil {
@@ -450,7 +450,7 @@ func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func
 		if r.IntN(300) == 0 {
 			f.freeze(time.Duration(r.Int64N(int64(2 * time.Minute)))) // its renewals stop
 			if r.IntN(2) == 0 {
-				f.thaw() // its acts stop, too
+				f.thaw() // it also stops acting
 			}
 		}
 		if err := l.Check(); err == nil {
@@ -472,7 +472,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
 		conformance.MustTrue(t, err == nil && a.Check() == nil && !a.Former, "%v %v", err, a)
-		time.Sleep(10 * Term) // the lease is renewed meanwhile
+		time.Sleep(10 * Term) // the lease is renewed all this time
 		must(t, a.Check())
 		var held *HeldError
 		_, err = Acquire(t.Context(), s, LeaseOptions{Clock: clock})
@@ -536,7 +536,7 @@ func TestNewerOrDamagedLeaseIsRefused(t *testing.T) {
 	}
 }
 
-// A process waits for all leases of a killed process together, not for one after the other.
+// A process waits for all leases of a killed process at the same time, not for one after another.
 func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	for _, alive := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -577,7 +577,7 @@ func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 	}
 }
 
-// listsLate is a store that does not list new objects.
+// listsLate is a store that lists no objects.
 type listsLate struct{ Store }
 
 func (listsLate) List(context.Context, string) ([]string, error) { return nil, nil }

@@ -4,10 +4,11 @@ import "time"
 
 var started = time.Now()
 
-// Uptime is the default clock of leases. Tests of whole commands replace it by a virtual one.
+// Uptime is the default clock of leases. Tests of whole commands replace it with a virtual clock.
 var Uptime = uptime
 
-// sinceStart replaces a clock since boot: the larger of a clock that may stop in sleep and one that may be set back.
+// sinceStart stands in for a clock since boot. The monotonic clock may stop during sleep, and the wall clock may be set
+// back, so it returns the larger time since the program started.
 func sinceStart() time.Duration {
 	now := time.Now()
 	return max(now.Sub(started), now.Round(0).Sub(started.Round(0)))

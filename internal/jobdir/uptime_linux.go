@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime returns the time since boot, including sleep. Nobody can set this clock.
+// uptime returns the time since boot, including sleep. This clock cannot be set.
 func uptime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {

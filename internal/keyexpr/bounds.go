@@ -12,43 +12,43 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds are the arguments of GetRange, from Start to End exclusive, or of GetRow, for the rows with given values.
+// Bounds holds the arguments of GetRange, from Start to End exclusive, or of GetRow, for the rows with given values.
 type Bounds struct {
 	Given   []string     `json:"given"`            // NAME=value
 	Row     bool         `json:"row,omitempty"`    // Start is the whole key of one row, and there is no End
-	Ranges  int          `json:"ranges"`           // if above 1, Start and End stand for this many ranges, see Prefix
-	Prefix  string       `json:"prefix,omitempty"` // of each range: a format in Go and Python for its number from 0
+	Ranges  int          `json:"ranges"`           // if above 1, Start and End describe this many ranges; see Prefix
+	Prefix  string       `json:"prefix,omitempty"` // format, in Go and Python, of a range's number, from 0
 	Start   []BoundValue `json:"start"`
 	End     []BoundValue `json:"end,omitempty"`
 	Filters bool         `json:"filters,omitempty"` // the ranges may contain rows with other values
 	Go      string       `json:"go"`
 	Python  string       `json:"python"`
-	order   Order        // of the column's values in the key
+	order   Order        // order of the column's values in the key
 }
 
 // BoundValue is a key column of a bound.
 type BoundValue struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
-	Value string `json:"value,omitempty"` // as text, binary in hexadecimal; follows Prefix
+	Value string `json:"value,omitempty"` // as text, or in hexadecimal if binary; follows Prefix
 	Limit string `json:"limit,omitempty"` // "min" or "max" in place of a value
 	many  bool   // the value begins with Prefix
 	value table.Value
 }
 
-// Placeholders for a bound's value.
+// Values of BoundValue.Limit.
 const (
 	limitMin = "min"
 	limitMax = "max"
 )
 
-// Given holds values of input columns by name.
+// Given maps input columns to their known values.
 type Given map[string]table.Value
 
-// Upto holds the exclusive ends of ranges of values that begin at a Given's values.
+// Upto maps input columns to the exclusive ends of ranges of values. The ranges begin at the values in a Given.
 type Upto map[string]table.Value
 
-// Bounds returns the bounds of rows with given values in a column and the key columns before it; nil if there are none.
+// Bounds returns the bounds of rows with given values in a column and the key columns before it, or nil if it has none.
 func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
 
 func (d Design) bounds(column string, given Given, ranged string) *Bounds {
@@ -70,7 +70,7 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds returns the bounds of rows with a column's value from the given one up to to, exclusive; nil if none.
+// RangeBounds is like Bounds for rows whose value in a column is at or above the given one and below to.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)
@@ -104,7 +104,7 @@ func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds 
 	return b
 }
 
-// finder follows the pieces of a key while their values are known.
+// finder builds bounds from the pieces of a key, as long as their values are known.
 type finder struct {
 	d        Design
 	given    Given
@@ -139,7 +139,8 @@ func (f *finder) find(column string) {
 	}
 }
 
-// orderedIn returns the number, over all key columns, of the piece that keeps the column's order, else of one with it.
+// orderedIn returns the index, over all key columns, of the piece that keeps the column's order. If there is none, it
+// returns the index of the first piece that contains the column.
 func (f *finder) orderedIn(column string) int {
 	n, first := 0, -1
 	for _, p := range f.d.Programs {
@@ -161,7 +162,7 @@ func (f *finder) orderedIn(column string) int {
 	return first
 }
 
-// compiled returns a piece compiled as a program, and the names of its input columns.
+// compiled returns a piece as a program of its own, and the names of its input columns.
 func (f *finder) compiled(p *Program, piece piece) (made *Program, names []string) {
 	made = f.programs[piece.node]
 	if made == nil {
@@ -188,7 +189,7 @@ func (f *finder) piecesBefore(column int) (n int) {
 	return n
 }
 
-// column finds the values of one key column in both bounds.
+// column adds one key column to both bounds.
 func (f *finder) column(i int, p *Program, ordered int) {
 	b := BoundValue{Name: f.d.Columns[i].Name}
 	if p == nil {
@@ -264,7 +265,7 @@ func (f *finder) enumerate(p *Program, piece piece) bool {
 	return true
 }
 
-// value computes a piece from given values; ok is false if these do not suffice. Columns before the sought one count.
+// value computes a piece from given values; ok is false if they do not suffice.
 func (f *finder) value(p *Program, piece piece, at, ordered int) (v table.Value, ok bool) {
 	made, names := f.compiled(p, piece)
 	if f.failed || at != ordered && slices.Contains(names, f.ranged) {
@@ -312,7 +313,7 @@ func (f *finder) exact(b BoundValue) {
 	f.start, f.end = append(f.start, b), append(f.end, b)
 }
 
-// beginning adds bounds around the texts that begin with b's value.
+// beginning adds bounds around the strings that begin with b's value.
 func (f *finder) beginning(b BoundValue) {
 	f.begun, f.ended = true, true
 	b.value.Bytes = bytes.Clone(b.value.Bytes)
@@ -326,7 +327,7 @@ func (f *finder) beginning(b BoundValue) {
 	f.after = true
 }
 
-// following returns the least text after all that begin with text: its last character that has a successor is replaced.
+// following returns the first string after all that begin with text: the last character with a successor is replaced.
 func following(text []byte) (next []byte, ok bool) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeLastRune(text)
@@ -409,7 +410,7 @@ func (b *Bounds) inGo() string {
 	return strings.Join(lines, "\n")
 }
 
-// in formats a value as source code, given a language's formats for integers, for binary and for the prefix of range i.
+// in formats a value as source code, with a language's formats for integers, binary values and the prefix of range i.
 func (v BoundValue) in(integer, binary, numbered, prefix string) string {
 	text := strconv.QuoteToASCII(string(v.value.Bytes))
 	switch {

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// boundKey returns a bound's position among ordering keys. A limit sorts as the least or greatest value of its column.
+// boundKey returns a bound as an ordering key. A limit sorts before or after all values of its column.
 func boundKey(b *Bounds, bound []BoundValue, n int) (key []byte) {
 	for _, v := range bound {
 		switch v.Limit {
@@ -47,7 +47,7 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 	for _, tt := range []struct {
 		key     []string
 		column  string
-		with    []string // columns whose value must be the same, too
+		with    []string // columns whose value must also be the same
 		ranges  int
 		filters bool
 	}{
@@ -102,7 +102,7 @@ func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
 	}
 }
 
-// within reports whether the key of a row is within the bounds.
+// within reports whether the key of a row is within the bounds, and whether the row is rejected.
 func within(d Design, b *Bounds, r []table.Value) (inside, rejected bool) {
 	var key []byte
 	for _, p := range d.Programs {
@@ -275,7 +275,7 @@ func TestExplanationWarnings(t *testing.T) {
 	conformance.Equal(t, len(x.Notes), 0, "%q", x.Notes)
 }
 
-// evalTwo evaluates two rows with separate evaluators, so that both values stay valid.
+// evalTwo evaluates two rows with separate evaluators, so that both values remain valid.
 func evalTwo(p *Program, a, b []table.Value) (x, y table.Value, ok bool) {
 	x, why := p.NewEvaluator().Eval(a)
 	if why != nil {
@@ -356,7 +356,7 @@ func TestBrokenOrderIsNotPromised(t *testing.T) {
 	}
 }
 
-// TestFixedWidthTextsKeepFollowingOrder includes coarse orders. TestPromisedOrderHolds tests all expressions.
+// TestFixedWidthTextsKeepFollowingOrder tests selected expressions. TestPromisedOrderHolds tests random ones.
 func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	for source, want := range map[string][]Order{
 		`format_time(CardID, "2006-01-02 15", "s")`:                  {CoarseAscending},
@@ -387,7 +387,7 @@ func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
 	}
 }
 
-// drawText draws an expression for a text, over the texts a and b, the integer n, and x, whose type varies by row.
+// drawText draws a string expression over the strings a and b, the integer n, and x, whose type varies by row.
 func drawText(rnd *rand.Rand, depth int) string {
 	if depth == 0 {
 		return []string{"a", "b", "text(n)", "text(x)", `"/"`, `"1"`, `"-"`, "pad(n,2,signed)", "desc(n,\"text\")",
@@ -401,8 +401,8 @@ func drawText(rnd *rand.Rand, depth int) string {
 
 var programs = flag.Int("programs", 250, "random expressions by TestTellsMeansDifferentValues")
 
-// TestTellsMeansDifferentValues evaluates random expressions on all combinations of a few values. Rows with equal
-// results must agree in every column that Tells returns; other columns may differ.
+// TestTellsMeansDifferentValues evaluates random expressions for all combinations of a few values. Rows with equal
+// results must have equal values in every column that Tells returns.
 func TestTellsMeansDifferentValues(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

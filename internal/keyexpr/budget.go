@@ -12,19 +12,19 @@ import (
 )
 
 // A short expression can take hours or all memory: reduce(1..40, #acc + #acc, s). The expression language's own budget
-// counts elements of lists, not bytes of text, and does not limit time. So each row has a budget of work. A byte of
-// text made or read costs one unit, an iteration more; nothing that would exceed the budget is started.
+// counts elements of lists, not bytes of strings, and does not limit time. So each row has a budget of work. Making or
+// reading a byte of a string costs one unit; an iteration costs more. No operation that would exceed the budget begins.
 
-// workBudget is an expression's budget for one row: 16 MiB of text, or a million iterations of loops.
+// workBudget is an expression's budget for one row, in units: 16 MiB of strings, or a million iterations of loops.
 const workBudget = 16 << 20
 
 // Costs in units.
 const (
-	turnCost    = 16 // of one iteration, besides its body
+	turnCost    = 16 // of one iteration, not including its body
 	elementCost = 16 // of one element of a list
 )
 
-// work is what is left of a row's budget.
+// work holds the rest of a row's budget, in units.
 type work struct{ left int64 }
 
 type errWork struct{}
@@ -41,7 +41,7 @@ func (w *work) spend(n int64) error {
 	return nil
 }
 
-// measure charges the cost of reading all of v.
+// measure charges the cost of reading v with all its elements.
 func (w *work) measure(v any) error {
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64:
@@ -89,7 +89,7 @@ func (w *work) measure(v any) error {
 	return nil
 }
 
-// Names in the rewritten tree. The @ keeps sources from using them.
+// Names in the rewritten tree. Users cannot call them because of the @.
 const (
 	workName = "work@"
 	seenName = "seen@" // measures its second argument and returns it
@@ -97,7 +97,7 @@ const (
 	addName  = "add@"
 )
 
-// guards maps names to functions of the rewritten tree. Their first argument is the row's work.
+// guards maps names in the rewritten tree to functions. Their first argument is the row's work.
 var guards = map[string]func(args ...any) (any, error){
 	seenName: func(args ...any) (any, error) { return args[1], args[0].(*work).measure(args[1]) },
 	turnName: func(args ...any) (any, error) { return args[1], args[0].(*work).spend(turnCost) },
@@ -113,7 +113,7 @@ var guards = map[string]func(args ...any) (any, error){
 	},
 }
 
-// growing maps functions whose results can be much longer than their arguments to the cost besides reading these.
+// growing maps functions whose results can be much longer than their arguments to the cost of the result.
 var growing = map[string]func(args []any) int64{
 	"repeat": func(args []any) int64 { return product(length(args[0]), int64(runtime.ToInt(args[1]))) },
 	"replace": func(args []any) int64 {
@@ -144,7 +144,7 @@ func length(v any) int64 {
 	return 0
 }
 
-// product returns a times b, or more than any budget if that overflows.
+// product returns a times b, or a number above any budget if that might overflow.
 func product(a, b int64) int64 {
 	if a <= 0 || b <= 0 {
 		return 0
@@ -155,7 +155,7 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// guard inserts the budget into a checked tree, whose types do not change. Do not check the tree again.
+// guard inserts the budget into a checked tree, without changing types. The tree must not be checked again.
 func guard(root ast.Node, config *conf.Config) ast.Node {
 	for name, f := range guards {
 		config.Functions[name] = &builtin.Function{Name: name, Func: f}
@@ -167,7 +167,7 @@ func guard(root ast.Node, config *conf.Config) ast.Node {
 
 type guarding struct{ config *conf.Config }
 
-// Visit wraps a node, after the nodes below it.
+// Visit wraps a node. The nodes below it have already been wrapped.
 func (g *guarding) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.PredicateNode:
@@ -225,7 +225,7 @@ func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int6
 	return unique
 }
 
-// seen makes the tree measure a node whose value can be large.
+// seen returns a call that measures the value of n, or n itself if its value cannot be large.
 func (g *guarding) seen(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.StringNode, *ast.ConstantNode:
@@ -238,7 +238,7 @@ func (g *guarding) seen(n ast.Node) ast.Node {
 	return g.call(seenName, n, n)
 }
 
-// call makes a call that replaces a node, with the node's location and type.
+// call returns a call that replaces a node and has the node's location and type.
 func (g *guarding) call(name string, of ast.Node, args ...ast.Node) ast.Node {
 	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name},
 		Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}

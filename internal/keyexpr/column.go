@@ -10,13 +10,13 @@ import (
 // Column is a table column in --pk or --set.
 type Column struct {
 	Name string
-	Type table.Type // Null: the expression's type
-	Expr string     // empty: the input column of the same name
+	Type table.Type // Null means the expression's type
+	Expr string     // empty means the input column of the same name
 	Auto bool       // a key column that the service numbers
 }
 
-// ParseColumn parses NAME[:TYPE][=EXPR]. The first "=" begins the expression, and the last ":" before it the type, so
-// the name of a computed column has neither, and that of a plain one with ":" needs a type. Compile checks EXPR.
+// ParseColumn parses NAME[:TYPE][=EXPR]. The first "=" begins the expression, and the last ":" before it the type. So
+// the name of a computed column contains neither, and a plain name with ":" needs a type. Compile checks EXPR.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
 	c := Column{Name: head, Expr: strings.TrimSpace(expr)}
@@ -53,7 +53,7 @@ func ParseColumn(text string) (Column, error) {
 	return c, nil
 }
 
-// Source returns the expression; for a plain column it is the column as a user would write it.
+// Source returns the expression. For a plain column it returns the column as written in an expression.
 func (c Column) Source() string {
 	if c.Expr != "" {
 		return c.Expr

@@ -18,13 +18,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxSource limits the text of an expression, in bytes.
+// MaxSource is the maximum length of an expression, in bytes.
 const MaxSource = 16 << 10
 
 // Input is a column of the input.
 type Input struct {
 	Name string
-	Type table.Type // Any if each value has its own
+	Type table.Type // Any if it varies by row
 }
 
 // Env is the environment that an expression is checked against.
@@ -32,16 +32,16 @@ type Env struct {
 	Name        string   // the table's column, for messages
 	Columns     []Input  // in the order of the rows that will be evaluated
 	SaltColumns []string // source columns of the primary key, for salt(n)
-	Separator   rune     // of splice(auto, …); 0 until it is chosen, see Program.Observer
+	Separator   rune     // of splice(auto, …); 0 until it is chosen (see Program.Observer)
 	// ReadFile reads the files of lookup; nil means os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 
 	probe bool // only the names of columns are wanted
-	open  bool // any column may exist: the compiler adds the named ones to Columns
+	open  bool // any column may be named; the compiler adds it to Columns
 }
 
 // Sources returns the columns that an expression names, as indexes into columns, in the order in which they are named.
-// Types need not be known yet. Columns that salt(n) uses without naming them are not included.
+// It needs no types. It does not include columns that salt(n) uses without naming them.
 func Sources(source string, columns []string) ([]int, error) {
 	env := Env{probe: true}
 	for _, name := range columns {
@@ -70,19 +70,19 @@ func Names(source string) (names []string, err error) {
 type LookupFile struct {
 	Name   string
 	SHA256 string // hexadecimal
-	Shared int    // number of names whose code another name has, too
+	Shared int    // number of names that share their code with another name
 }
 
 // Program is a checked expression. It is immutable.
 type Program struct {
 	Type  table.Type   // of its values; Any if it varies by row
-	Files []LookupFile // the files of lookup that were read
+	Files []LookupFile // files that lookup has read
 	Auto  bool         // it contains splice(auto, …)
 
 	name     string
 	source   string
 	columns  []int // indexes in Env.Columns of the columns used, ascending
-	mentions []int // the same, in order of mention
+	mentions []int // the same columns, in order of mention
 	env      Env
 	root     *node
 	slots    int
@@ -98,14 +98,14 @@ func (p *Program) NewEvaluator() *Evaluator {
 		envs: make([]map[string]any, p.scripts)}
 }
 
-// Observer makes an Evaluator that shows the parts of splice(auto, …) to a chooser. The values of Eval are meaningless.
+// Observer makes an Evaluator whose Eval shows the parts of splice(auto, …) to c. The values of Eval are meaningless.
 func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 	e := p.NewEvaluator()
 	e.chooser = c
 	return e
 }
 
-// Compile checks an expression against env's columns and compiles it. Its errors are one line with position and remedy.
+// Compile checks an expression against env's columns and compiles it. An error is one line that says what to change.
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
 	c := &compiler{program: p, bound: map[string]bool{}}
@@ -122,7 +122,7 @@ func Compile(source string, env Env) (*Program, error) {
 	return p, nil
 }
 
-// CompileColumn is Compile for a column of --pk or --set: its value must have the declared type.
+// CompileColumn compiles a column of --pk or --set. The value must have the column's type, if it has one.
 func CompileColumn(col Column, env Env) (*Program, error) {
 	env.Name = col.Name
 	if col.Expr == "" {
@@ -167,7 +167,7 @@ func (c *compiler) Visit(n *ast.Node) {
 	}
 }
 
-// parse makes a tree. It refuses a let that hides a column, because readers could not tell which of the two is meant.
+// parse returns the syntax tree. It refuses a let that hides a column, because people would confuse the two.
 func (c *compiler) parse(source string) ast.Node {
 	if len(source) > MaxSource {
 		panic(refusef("%d bytes long, the limit is %d", len(source), MaxSource))
@@ -185,7 +185,7 @@ func (c *compiler) parse(source string) ast.Node {
 	return tree.Node
 }
 
-// grammar returns the expression language's grammar, without built-in functions that have the names of ours.
+// grammar returns the expression language's grammar without the built-in functions that our functions replace.
 func grammar() *conf.Config {
 	config := conf.CreateNew()
 	config.MaxNodes = 2000
@@ -201,7 +201,7 @@ func grammar() *conf.Config {
 	return config
 }
 
-// languageRefusal turns an error of the expression language into a refusal of one line.
+// languageRefusal turns an error of the expression language into a one-line refusal.
 func languageRefusal(err error) refusal {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return refusef("%s, at character %d", languageMessage(err), at.Column+1)
@@ -209,7 +209,7 @@ func languageRefusal(err error) refusal {
 	return refusef("%s", languageMessage(err))
 }
 
-// languageMessage returns the text of an expression language error without the position.
+// languageMessage returns the message of an error of the expression language, without the position.
 func languageMessage(err error) string {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return strings.Join(strings.Fields(at.Message), " ")
@@ -218,12 +218,12 @@ func languageMessage(err error) string {
 	return first
 }
 
-// refusal says why an expression does not compile. Functions that compile panic with it, and settle returns it.
+// refusal says why an expression does not compile. Functions of the compiler panic with it, and settle returns it.
 type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// settle makes compile's node the root of the program, and returns its refusal.
+// settle makes the node that compile returns the root of the program. A refusal that compile panics with is returned.
 func (c *compiler) settle(compile func() *node) (err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Codes for values that an expression refuses, besides those in package table.
+// Codes of values that an expression refuses. Package table defines others.
 const (
 	CodeBreaksOrder = "BreaksOrder"     // a part of a splice contains the separator or a character below it
 	CodeEmptyKey    = "EmptyKey"        // the first part of a key is empty
@@ -18,8 +18,8 @@ const (
 	CodeExpression  = "ExpressionError" // a failure of the expression language
 )
 
-// node is a compiled part of an expression. One of value and text is set, and finish derives the other. If they fail,
-// they set e.why; text returns false without it for null. value may leave bytes in e.buf; text appends only the text.
+// node is a compiled part of an expression. One of value and text is set, and finish derives the other. A failure sets
+// e.why. text returns false without setting it for null. value may leave bytes in e.buf; text appends only the text.
 type node struct {
 	typ      table.Type // Any if known only for a row; Null for the literal nil
 	src      string
@@ -27,15 +27,15 @@ type node struct {
 	value    func(e *Evaluator, row []table.Value) table.Value
 	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
 
-	order  []Segment // of the text for a String, of the number for others
-	pieces []piece   // of a concatenated text, else nil
-	width  int       // bytes of a text of fixed width; 0 if it varies
+	order  []Segment // of the text for a String, of the number for other types
+	pieces []piece   // of a concatenated string; nil for other nodes
+	width  int       // bytes of a string of fixed width; 0 if the width varies
 	plain  bool      // an unchanged column
 	tells  []int     // indexes in Env.Columns of columns whose different values always give different results
 	digits bool      // the text is an integer's
 	signed bool      // the text sorts negative numbers correctly, but does not read as a number
-	recipe string    // how a reader computes it, in words
-	python string    // the same in Python
+	recipe string    // how a reader of the table computes it, in words
+	python string    // the same as a Python expression
 }
 
 // Evaluator computes the values of one Program. It is not safe for concurrent use; each worker has its own.
@@ -50,8 +50,8 @@ type Evaluator struct {
 	envs    []map[string]any
 }
 
-// Eval computes the value for a row, which is in the order of Env.Columns. The value's bytes are valid until the next
-// Eval of this Evaluator, and may be views into the row. A Reason says why there is no value; null is not an error.
+// Eval computes the value for a row in the order of Env.Columns. The value's bytes are valid until the next call of
+// Eval, and may point into the row. A Reason says why there is no value; null is not an error.
 func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	e.buf, e.why = e.buf[:0], nil
 	p := e.program
@@ -66,7 +66,7 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	return v, nil
 }
 
-// fail records why the row has no value, naming the function or operator by its source, and returns false.
+// fail returns false and records why the row has no value, with the source of n, unless a reason is already recorded.
 func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
 	if e.why == nil {
 		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " +
@@ -77,13 +77,13 @@ func (e *Evaluator) fail(n *node, code string, value []byte, format string, args
 
 func (e *Evaluator) shown(v table.Value) []byte { return appendText(nil, v) }
 
-// maxRecipe limits a recipe, in bytes.
+// maxRecipe is the maximum length of a recipe or formula, in bytes.
 const maxRecipe = 2000
 
 // null is a missing or failed value.
 var null table.Value
 
-// appendText appends a value's text, canonical for integers and doubles.
+// appendText appends a value's text. Integers and doubles are in canonical form.
 func appendText(dst []byte, v table.Value) []byte {
 	switch v.Type {
 	case table.Integer:
@@ -98,7 +98,7 @@ func appendText(dst []byte, v table.Value) []byte {
 
 // finish derives a node's text from its value, or its value from its text.
 func (n *node) finish() *node {
-	// Recipes and formulas contain their operands', some twice, so their length could double with every level.
+	// A recipe or formula contains those of its operands, some twice, so its length could double with every level.
 	if len(n.recipe) > maxRecipe {
 		n.recipe = "the expression " + brief(n.src)
 	}
@@ -146,7 +146,7 @@ func (n *node) finish() *node {
 	return n
 }
 
-// bytes returns the text of n, without a copy if possible. The caller may truncate e.buf again.
+// bytes returns the text of n, without a copy if possible. The caller may truncate e.buf after using it.
 func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
 	if n.typ == table.String || n.typ == table.Binary {
 		v := n.value(e, row)
@@ -157,7 +157,7 @@ func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
 	return e.buf[start:], ok
 }
 
-// brief shortens an expression for a message.
+// brief shortens the source of an expression for a message.
 func brief(source string) string {
 	const most = 60
 	if utf8.RuneCountInString(source) <= most {

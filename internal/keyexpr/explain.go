@@ -8,17 +8,17 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Design is a primary key, or some of its columns, with the input columns.
+// Design is a primary key, or its first columns, computed from input columns.
 type Design struct {
 	Columns  []Column
 	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
-	Inputs   []Input    // Env.Columns
+	Inputs   []Input    // the Columns of that Env
 }
 
 // Explanation explains a key design.
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
-	PythonSetup []string     `json:"python_setup,omitempty"` // lines that must precede the formulas in Python
+	PythonSetup []string     `json:"python_setup,omitempty"` // lines that the Python formulas need before them
 	Order       string       `json:"order"`                  // of rows in a range read
 	Ranges      []Range      `json:"ranges"`                 // readable ranges of input columns
 	Examples    []Example    `json:"examples"`               // keys of the sample rows
@@ -31,7 +31,7 @@ type KeyColumn struct {
 	Type       string    `json:"type"`
 	Expression string    `json:"expression"`
 	Separator  string    `json:"separator,omitempty"` // chosen for splice(auto, …)
-	Recipe     string    `json:"recipe"`              // how a reader computes it, in words
+	Recipe     string    `json:"recipe"`              // how a reader of the table computes it, in words
 	Python     string    `json:"python,omitempty"`    // the same as a Python expression, if there is one
 	Order      []Segment `json:"order"`
 }
@@ -39,7 +39,7 @@ type KeyColumn struct {
 // Range says whether GetRange over the key can read a range of an input column.
 type Range struct {
 	Column string  `json:"column"`
-	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of the columns before) or "no"
+	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of the parts before) or "no"
 	How    string  `json:"how"`
 	Bounds *Bounds `json:"bounds,omitempty"` // for given values of the columns
 }
@@ -51,7 +51,7 @@ type Example struct {
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with the keys of sample rows (in the order of d.Inputs) and bounds of values or ranges.
+// Explain describes a design, with the keys of samples, rows in the order of d.Inputs, and bounds of values or ranges.
 func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
@@ -146,7 +146,7 @@ func shownValue(v table.Value) string {
 	return table.Show(appendText(nil, v))
 }
 
-// KeyValue is Eval for a primary-key column, which also refuses null, too long a value, and an empty first column.
+// KeyValue is like Eval for a primary-key column, but refuses null, values that are too long and an empty first column.
 func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
 	v, why := e.Eval(row)
 	switch {
@@ -198,10 +198,10 @@ func orderSentence(segments []Segment) string {
 	return "Rows are sorted " + strings.Join(parts, "; within that ") + "."
 }
 
-// mostRanges is the largest number of ranges that a reader can reasonably read.
+// mostRanges is the largest number of ranges that a reader can reasonably be asked to read.
 const mostRanges = 4096
 
-// rangeOf describes how a reader reads a range of a column.
+// rangeOf describes how to read the rows with a range of a column's values.
 func rangeOf(column string, segments []Segment) Range {
 	values, known := 1, true
 	var before []string
@@ -240,7 +240,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 		strings.Join(before, ", ") + "; there, " + how}
 }
 
-// notes returns warnings about a design's losses and assumptions.
+// notes returns warnings about a design's limitations and assumptions.
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
@@ -280,7 +280,7 @@ func (d Design) notes(segments []Segment) []string {
 // mostKeyColumns limits the columns of a primary key.
 const mostKeyColumns = 4
 
-// fewValues is the number of partition-key values up to which notes warn that a growing table will outgrow them.
+// fewValues is the number of partition-key values up to which a note warns that a growing table will need more.
 const fewValues = 1024
 
 // enumeration warns about a partition key with few possible values.
@@ -308,14 +308,14 @@ func enumerationNote(column, has string) string {
 		column, has)
 }
 
-// Limits for NoteSample: a sample shows an enumeration if each of its values occurs often.
+// Limits for NoteSample: a large sample with few values, each of which occurs often on average, shows an enumeration.
 const (
 	sampledRows  = 500
 	sampledTimes = 20
 	sampledMost  = 100
 )
 
-// NoteSample warns about a partition key that has few values in a sample, given the numbers of rows and values.
+// NoteSample adds a warning if the partition key has few values in a sample of the given numbers of rows and values.
 func (x *Explanation) NoteSample(rows, values int) {
 	if rows < sampledRows || values > sampledMost || rows < sampledTimes*values || len(x.Key) == 0 {
 		return

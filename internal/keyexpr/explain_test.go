@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// design compiles the columns of a key, given as for --pk.
+// design compiles the columns of a key, which are written as for --pk.
 func design(t *testing.T, env Env, columns ...string) Design {
 	t.Helper()
 	d := Design{Inputs: env.Columns}
@@ -114,7 +114,7 @@ func TestPythonKeywordsAreNotVariables(t *testing.T) {
 	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
 }
 
-// pythonCheck is a script that computes the formulas of a case and prints each one that gives another key.
+// pythonCheck is a script that computes the formulas of each case and prints those that give a different key.
 const pythonCheck = `
 import json, sys
 for case in json.load(sys.stdin):
@@ -175,7 +175,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 			"rows": values, "keys": keys})
 	}
 	data := conformance.Try(json.Marshal(cases)).Must(t)
-	// JSON does not distinguish integral doubles from integers, but a driver gives Python a float.
+	// JSON does not distinguish integral doubles from integers, but the table's SDK gives Python a float.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)
 	cmd.Stdin = bytes.NewReader(data)
@@ -183,7 +183,7 @@ func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
 	conformance.True(t, err == nil && len(out) == 0, "%v\n%s", err, out)
 }
 
-// expression draws an expression over CardID, Name and SellerID whose value is a text or a number.
+// expression draws an expression over CardID, Name and SellerID whose value is a number or a string.
 func expression(t *rapid.T, number bool, depth int) string {
 	sub := func(number bool) string { return expression(t, number, depth-1) }
 	digits := func() int { return rapid.IntRange(1, 6).Draw(t, "digits") }
@@ -247,8 +247,8 @@ func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	return asText, asNumber
 }
 
-// TestPromisedOrderHolds draws expressions, and rows for each. The keys of any two rows must be in the order that the
-// segments promise, and each segment in the promised order of its column.
+// TestPromisedOrderHolds draws expressions and, for each, rows. The keys of any two rows must be in the order that the
+// segments promise, and each segment must be in the promised order of its column.
 func TestPromisedOrderHolds(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{1,4}`), rapid.StringOf(rapid.SampledFrom([]rune("ab-/09é,国"))))
 	ints := rapid.OneOf(rapid.Int64Range(-30, 30), rapid.Int64Range(0, 200000), rapid.Int64())
@@ -315,8 +315,8 @@ func TestPromisedOrderHolds(t *testing.T) {
 	})
 }
 
-// FuzzCompile compiles any text and evaluates programs that compile: nothing may panic, errors are one line, and values
-// have the promised type.
+// FuzzCompile compiles any text and evaluates programs that compile. Nothing may panic, errors must be one line, and
+// values must have the promised type.
 func FuzzCompile(f *testing.F) {
 	for _, source := range []string{`splice(",", pad(DeviceID,6), SellerID, CardID)`,
 		`md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`, `let x = CardID; pad(x, 5)`, `map([1,2], # + CardID)[0]`,
@@ -335,7 +335,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		if strings.Contains(source, "..") || strings.Contains(source, "repeat") {
-			return // only the language's own budget limits long lists, and exceeding it takes long
+			return // only the language's own budget limits long lists, and exceeding it takes a long time
 		}
 		values := row(with{"Name": str(strings.ToValidUTF8(text, "")), "Mixed": {}, "CardID": num(n)})
 		v, why := p.NewEvaluator().Eval(values)

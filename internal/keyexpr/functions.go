@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// function describes one of our functions: its syntax, the number of its arguments, and its compiler.
+// function describes one of our functions: its syntax, the number of its arguments, and how it is compiled.
 type function struct {
 	usage string
 	least int
@@ -17,7 +17,7 @@ type function struct {
 	build func(c *compiler, k *call) *node
 }
 
-// functions is set by init, because compiling a call uses it again for the arguments.
+// functions maps names to functions. It is set by init because the functions refer to it: arguments can be calls.
 var functions map[string]function
 
 func init() {
@@ -47,20 +47,20 @@ func init() {
 	}
 }
 
-// noRandom says why nothing random is available.
+// noRandom says why random values are not available.
 const noRandom = "is not available: a row loaded again, or a later row of the same key, would get another key, " +
 	"so rows would be duplicated, not replaced; salt(n) spreads rows and is the same every time"
 
-// noClock says why the time of the run is not available.
+// noClock says why the current time is not available.
 const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
 
-// noMapOrder says why maps cannot be iterated over.
+// noMapOrder says why functions that iterate over a map are not available.
 const noMapOrder = "is not available: a map has no order, so a row's key would vary; name its parts, as in m.a"
 
-// noLocal says why the machine's zone is not available.
+// noLocal says why the machine's time zone is not available.
 const noLocal = "is not available: rows would get other keys in another machine's time zone; name the zone"
 
-// refused maps functions that users expect, but that are left out on purpose, to the reason.
+// refused maps functions that are left out on purpose, although users may expect them, to the reason.
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
 	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,

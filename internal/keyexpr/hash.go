@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// digest is a hash function with results of a fixed size.
+// digest is a hash function. Its results have size bytes.
 type digest struct {
 	size   int
 	sum    func(sum *[32]byte, text []byte)
 	python string // formula for the whole hash in hexadecimal digits
 }
 
-// digests maps names to hash functions. Results that are numbers are written with the highest byte first.
+// digests maps names to hash functions. A result that is a number is written in big-endian order.
 var digests = map[string]digest{
 	"md5": {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) },
 		"hashlib.md5(%s).hexdigest()"},
@@ -39,12 +39,12 @@ var digests = map[string]digest{
 		"xxhash.xxh64(%s).hexdigest()"},
 }
 
-// collisionFree is the number of hexadecimal digits from which SHA-256 has no known collisions, unlike MD5 and SHA-1.
+// collisionFree is a number of hexadecimal digits for which SHA-256 has no known collisions, unlike MD5 and SHA-1.
 const collisionFree = 32
 
 const hexDigits = "0123456789abcdef"
 
-// digest compiles the first digits of the hash of a value's text, or of binary bytes. It does not preserve order.
+// digest compiles the first digits of the hash of a value's text, or of a binary value. It does not preserve order.
 func (c *compiler) digest(k *call) *node {
 	x := c.operand(k, 0)
 	d := digests[k.name]
@@ -80,17 +80,17 @@ func (c *compiler) digest(k *call) *node {
 	return n
 }
 
-// MaxBuckets limits bucket and salt.
+// MaxBuckets is the largest n for bucket and salt.
 const MaxBuckets = 1_000_000
 
 // hashNumber returns the dividend of bucket and salt: the first eight hexadecimal digits of the MD5 as a number. MD5 is
-// not the fastest hash, but available in every reader's language.
+// not the fastest hash, but it is available in every language in which a reader may be written.
 func hashNumber(text []byte) int64 {
 	sum := md5.Sum(text)
 	return int64(binary.BigEndian.Uint32(sum[:]))
 }
 
-// bucket compiles the non-negative remainder, with leading zeros, of an integer or of the hash of another value's text.
+// bucket compiles the non-negative remainder of an integer, or of the hash of another value's text, with leading zeros.
 func (c *compiler) bucket(k *call) *node {
 	x := c.operand(k, 0)
 	count := k.number(1, MaxBuckets)
@@ -126,9 +126,9 @@ func (c *compiler) bucket(k *call) *node {
 
 func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
 
-// salt compiles a number in [0, n) that depends only on the named values. It hashes for each value a byte 1, the length
-// of its text in four bytes, highest first, and the text; for null a byte 0. So ("a", "bc") and ("ab", "c") differ, and
-// the type inferred from a sample does not matter.
+// salt compiles a number in [0, n) that depends only on the named values. For each value it hashes a byte 1, the length
+// of the value's text as four big-endian bytes, and the text; for null it hashes a byte 0. So ("a", "bc") and ("ab",
+// "c") differ, and the type inferred from a sample does not matter.
 func (c *compiler) salt(k *call) *node {
 	count := k.number(0, MaxBuckets)
 	var parts []*node
@@ -168,7 +168,7 @@ func (c *compiler) salt(k *call) *node {
 	return n
 }
 
-// saltPart appends a value's bytes for salt.
+// saltPart appends the bytes that salt hashes for a value.
 func (e *Evaluator) saltPart(x *node, row []table.Value) {
 	start := len(e.buf)
 	v := x.value(e, row)

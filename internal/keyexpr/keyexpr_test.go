@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// with holds values that replace those of the standard row.
+// with maps columns to values that replace those of the standard row.
 type with = map[string]table.Value
 
-// inputs lists the columns in most tests: the vendor's student cards, and one column of each type.
+// inputs lists the columns used by most tests: those of the vendor's student-card example, and one of each type.
 var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"DeviceID", table.Integer},
 	{"OrderNumber", table.Integer}, {"Name", table.String}, {"Score", table.Double}, {"Paid", table.Boolean},
 	{"Photo", table.Binary}, {"订单号", table.String}, {"unit price", table.Integer}, {"Mixed", table.Any}}
@@ -502,7 +502,7 @@ func TestPlainFunctionsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestExpressionsHaveABudget evaluates expressions that would otherwise take hours or all memory.
+// TestExpressionsHaveABudget evaluates expressions that would take hours or all memory without a budget.
 func TestExpressionsHaveABudget(t *testing.T) {
 	for _, source := range []string{
 		"reduce(1..40, #acc + #acc, s)",

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// timeLayout is the format of a time: a list of pieces.
+// timeLayout is the format of a time. It consists of pieces.
 type timeLayout []layoutPiece
 
-// layoutPiece is a Go layout or literal text, kept apart because Go could take literal text for part of a layout.
+// layoutPiece is a Go layout or literal text. They are kept apart because Go could mistake literal text for a layout.
 type layoutPiece struct {
 	text    string
 	literal bool
@@ -33,14 +33,14 @@ func (l timeLayout) format(dst []byte, t time.Time) []byte {
 	return dst
 }
 
-// between lists characters that may separate the parts of a time and are not parts themselves.
+// between lists characters that may separate the parts of a time.
 const between = "-/:. _"
 
-// clockParts lists the parts of a time, largest first, in Go's layouts and in strftime's.
+// clockParts lists the parts of a time, largest first, in the notation of Go and of strftime.
 var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"},
 	{"04", "%M"}, {"05", "%S"}}
 
-// ordered reports whether formatted texts sort like their times, and their length.
+// ordered reports whether formatted times sort like the times, and returns their length.
 func (l timeLayout) ordered() (ordered bool, width int) {
 	layout := ""
 	for _, piece := range l {
@@ -109,7 +109,7 @@ next:
 	return pattern, true
 }
 
-// strftime maps directives to Go's layouts.
+// strftime maps the letters of directives to Go's layouts.
 var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04",
 	'S': "05", 'p': "PM",
 	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",

@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// maxLookupBytes is the size of the largest file for lookup, which is kept in memory.
+// maxLookupBytes limits the size of a file for lookup, which is kept in memory.
 const maxLookupBytes = 64 << 20
 
 type lookupTable map[string][]byte
 
-// lookup compiles the replacement of a name by its code from a CSV file. Missing names are refused, or kept.
+// lookup compiles the replacement of a name by its code in a CSV file. With "keep", a name without a code is kept.
 func (c *compiler) lookup(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	name := k.literal(1)
@@ -83,7 +83,7 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	return t
 }
 
-// shared counts the names whose code another name has, too.
+// shared counts the names that share their code with another name.
 func (t lookupTable) shared() (names int) {
 	by := map[string]int{}
 	for _, code := range t {

@@ -8,16 +8,16 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Widths of numbers as text.
+// Numbers of digits.
 const (
 	MaxPadDigits    = 64 // of pad, for text; an integer has at most 19
 	MaxSignedDigits = 19
 	descDigits      = 19 // digits of the largest integer
 )
 
-const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits of them
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits zeros
 
-// pad compiles digits that sort like the number. Text must be digits; leading zeros do not count, so "07" becomes "7".
+// pad compiles a number padded with zeros, so that it sorts as text. A string must consist of digits.
 func (c *compiler) pad(k *call) *node {
 	x := c.operand(k, 0, table.Integer, table.String)
 	signed := k.keyword(2, "signed")
@@ -83,8 +83,8 @@ func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 	return true
 }
 
-// padSigned compiles pad(x, n, signed). It puts a 0 before numbers from 0 on, and writes a negative one as "-" and
-// 10^digits plus the number, so that -2 sorts before -1. "-" sorts before "0", and after the usual separator ",".
+// padSigned compiles pad(x, n, signed). It puts a 0 before a number that is not negative, and writes a negative one as
+// "-" and 10^n plus the number, so that -2 sorts before -1. "-" sorts before "0" and after the usual separator ",".
 func (c *compiler) padSigned(k *call, x *node) *node {
 	if x.typ == table.String {
 		panic(k.refusef("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src)))
@@ -130,7 +130,7 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	return n
 }
 
-// desc compiles the difference to the largest integer, which reverses the order. As text it has 19 digits.
+// desc compiles the largest integer minus x, which reverses the order. As text it has 19 digits.
 func (c *compiler) desc(k *call) *node {
 	x := c.operand(k, 0, table.Integer)
 	if len(k.args) == 2 {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// native is the set of binary operators that are compiled here, without the expression language's machine.
+// native is the set of binary operators that are compiled here and do not need the expression language's machine.
 var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true,
 	"<=": true,
 	">":  true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
@@ -125,8 +125,8 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	}
 }
 
-// arithmeticOrder sets the order of + and - with a constant, and of concatenated texts, in which a text's order counts
-// only if all texts before it have a fixed length.
+// arithmeticOrder sets the order of a sum or difference with a constant, and of concatenated strings. The order of one
+// of the strings counts only if all strings before it have a fixed length.
 func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
 	case n.typ == table.String:
@@ -147,7 +147,7 @@ func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	}
 }
 
-// arithmetic evaluates an operator. An integer that does not fit 64 bits is a reason, never a wrong number.
+// arithmetic evaluates an operator. A result that overflows 64 bits is a failure, never a wrong number.
 func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	switch {
 	case l.Type == table.Null || r.Type == table.Null || e.why != nil:
@@ -178,7 +178,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	return table.Value{Type: table.Double, Double: v}
 }
 
-// fits reports whether more bytes of text stay within a row's limit.
+// fits reports whether e.buf can grow by more bytes within a row's limit. If not, it records a failure.
 func (e *Evaluator) fits(n *node, more int) bool {
 	if len(e.buf)+more > workBudget {
 		return e.fail(n, CodeExpression, nil, "%v", errWork{})
@@ -240,7 +240,7 @@ func (c *compiler) fallback(n *node, l, r *node) {
 	}
 }
 
-// common returns the common type of l and r, of which the result is one.
+// common returns the type of a result that is either l or r.
 func common(src string, l, r *node) table.Type {
 	switch {
 	case l.typ == r.typ || r.typ == table.Null:
@@ -279,7 +279,7 @@ func (c *compiler) conditional(n *ast.ConditionalNode) *node {
 	return made.finish()
 }
 
-// condition evaluates a condition; ok is false if it is null or has failed.
+// condition evaluates the condition x of n; ok is false if it is null or fails.
 func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 	c := x.value(e, row)
 	if c.Type != table.Null && c.Type != table.Boolean {
@@ -288,7 +288,7 @@ func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 	return c.Int != 0, c.Type == table.Boolean && e.why == nil
 }
 
-// logical compiles and, or. The right side is evaluated only if the left one does not decide.
+// logical compiles "and" and "or". The right operand is evaluated only if the left one does not decide the result.
 func (c *compiler) logical(n *node, or bool, l, r *node) {
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Boolean && x.typ != table.Any {

@@ -7,15 +7,15 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// piece is one of the concatenated texts of a key column.
+// piece is one of the strings that are concatenated to a key column.
 type piece struct {
 	node *node
-	// sealed means that texts sort by this piece before the rest: its width is fixed, or a separator ends it.
+	// sealed means that keys sort by this piece before the next: its width is fixed, or a separator ends it.
 	sealed    bool
 	separator bool // of a splice
 }
 
-// piecesOf returns the concatenated pieces of a text, in order.
+// piecesOf returns the concatenated pieces of a string, in order.
 func piecesOf(n *node) []piece {
 	if n.pieces != nil {
 		return n.pieces
@@ -23,7 +23,7 @@ func piecesOf(n *node) []piece {
 	return []piece{{node: n, sealed: n.width > 0}}
 }
 
-// joinedOrder returns the order of joined pieces. From the first piece that is not sealed on, they sort as one text.
+// joinedOrder returns the order of joined pieces. The first unsealed piece and all after it sort as one string.
 func joinedOrder(pieces []piece) (order []Segment) {
 	for i, p := range pieces {
 		switch {
@@ -45,7 +45,7 @@ func joinedOrder(pieces []piece) (order []Segment) {
 	return order
 }
 
-// textTells returns tells for the value's text. Values of unknown type may have the same text, such as 1 and "1".
+// textTells returns tells for the value's text. Values of different types, such as 1 and "1", may have the same text.
 func (n *node) textTells() []int {
 	if n.typ == table.Any {
 		return nil
@@ -53,7 +53,7 @@ func (n *node) textTells() []int {
 	return n.tells
 }
 
-// joinedTells returns the tells of joined pieces that end by width, a separator or a character that no integer has.
+// joinedTells returns the tells of joined pieces, up to the first whose end cannot be recognized in the joined text.
 func joinedTells(pieces []piece) (tells []int) {
 	for i, p := range pieces {
 		rest := pieces[i+1:]
@@ -76,7 +76,7 @@ func union(a, b []int) []int {
 	return slices.Compact(both)
 }
 
-// Tells names columns whose different values always give different values of the program.
+// Tells returns the columns for which different values always give different results of the program.
 func (p *Program) Tells() (names []string) {
 	for _, i := range p.root.tells {
 		names = append(names, p.env.Columns[i].Name)

@@ -27,7 +27,7 @@ func textPython(n *node) string {
 	case table.Binary:
 		return n.python + ".decode()"
 	}
-	return noPython // it depends on the type, which a reader does not know
+	return noPython // the formula depends on the type, which varies by row
 }
 
 // bytesPython returns the formula of a hash's input.
@@ -51,7 +51,7 @@ func remainderPython(l, r *node) string {
 	return noPython
 }
 
-// pythonNeeds lists the lines that formulas need before them, by the functions that they call.
+// pythonNeeds lists the lines of Python that formulas with certain calls need before them.
 var pythonNeeds = []struct{ call, line string }{
 	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
 	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},
@@ -82,7 +82,7 @@ func pythonSetup(key []KeyColumn) (lines []string) {
 	return lines
 }
 
-// columnText returns a column as written in an expression.
+// columnText returns a column as it is written in an expression.
 func columnText(name string) string {
 	if identifier(name) {
 		return name
@@ -90,14 +90,14 @@ func columnText(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// pythonWords lists keywords of Python and names that formulas use, which cannot be a reader's variables.
+// pythonWords lists the keywords of Python and the names that formulas use. No variable for a column may have them.
 var pythonWords = strings.Fields(
 	`False None True and as assert async await break class continue def del elif else except finally for from global
 	if import in is lambda nonlocal not or pass raise return try while with yield
 	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment
 	Decimal datetime timedelta timezone ZoneInfo`)
 
-// pythonName returns a reader's variable for a column.
+// pythonName returns the variable that stands for a column in formulas.
 func pythonName(name string) string {
 	if identifier(name) && !strings.Contains(name, "$") && !slices.Contains(pythonWords, name) {
 		return name

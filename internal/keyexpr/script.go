@@ -22,8 +22,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables, and
-// each call of one of our functions is a separate function in which literal arguments are fixed.
+// script is a part of an expression that the expression language's own machine runs. In its tree, columns are
+// variables. Each call of one of our functions becomes a function of its own, with the literal arguments built in.
 type script struct {
 	compiler *compiler
 	config   *conf.Config
@@ -86,7 +86,7 @@ func resultType(src string, gives reflect.Type) table.Type {
 	panic(refusef("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives))
 }
 
-// Visit rewrites columns and calls. Children come before parents, so a first walk finds the nodes to leave alone.
+// Visit rewrites columns and calls. It visits children before their parents, so a first walk finds the nodes to skip.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.MemberNode:
@@ -134,7 +134,7 @@ func (s *script) column(name string) {
 	}
 }
 
-// machineTypes maps our types to the expression language's: that of a variable, and of a function that returns one.
+// machineTypes maps our types to those of the expression language, for variables and for the results of functions.
 var machineTypes = map[table.Type]struct {
 	variable types.Type
 	function reflect.Type
@@ -190,7 +190,7 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
 }
 
-// boxed wraps a call as a function of the machine, which cannot pass an evaluator: every call makes its own.
+// boxed wraps a call as a function of the machine. Each call makes an evaluator, because the machine cannot pass one.
 func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		e := p.NewEvaluator()
@@ -248,7 +248,7 @@ func unbox(v any) (table.Value, bool) {
 	return null, false
 }
 
-// runner returns a function that runs the program on a row. An operator that cannot handle a null gives null.
+// runner returns a function that runs the program on a row. If an operator cannot handle a null, the result is null.
 func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.Value) table.Value {
 	k := s.compiler.program.scripts
 	s.compiler.program.scripts++
@@ -282,7 +282,7 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
-// ofNull reports whether an error of the language is due to a null.
+// ofNull reports whether an error of the expression language was caused by a null.
 func ofNull(err error) bool {
 	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // of nil
 }

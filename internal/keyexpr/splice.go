@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// splice compiles the texts of its parts joined with a separator of one character. It keeps the order of texts; numbers
-// need pad. The package comment says which values it refuses.
+// splice compiles parts joined with a separator of one character. It keeps the order of strings; numbers need pad. The
+// package comment says which values it refuses.
 func (c *compiler) splice(k *call) *node {
 	n := &node{typ: table.String, src: k.src}
 	separator := c.separator(k)
@@ -52,7 +52,7 @@ func (c *compiler) splice(k *call) *node {
 	return n
 }
 
-// separator reads the first argument of splice; 0 means that it is still to be chosen.
+// separator returns the separator of a splice, or 0 if it is auto and not chosen yet.
 func (c *compiler) separator(k *call) rune {
 	if k.keyword(0, "auto") {
 		c.program.Auto = true
@@ -131,17 +131,17 @@ func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	return true
 }
 
-// SeparatorChooser chooses a separator for splice(auto, …) below every character of the values shown to it. They are a
-// sample, so a later value may have a lower character; its row is rejected. The zero value is ready to use.
+// SeparatorChooser chooses a separator for splice(auto, …) that sorts below every character of the observed values.
+// They are a sample: a later row with a lower character is rejected. The zero value is ready to use.
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte
 }
 
-// separators lists the candidates: the vendor's own, one below nearly all visible characters, and some below a space.
+// separators lists the candidates: the vendor's own, one below nearly all visible characters, and three below a space.
 var separators = []rune{',', '!', '\x1f', '\t', '\x01'}
 
-// Observe records a value's lowest character. Candidates are ASCII, so it compares bytes of UTF-8.
+// Observe takes the characters of a value into account. Candidates are ASCII, so comparing bytes of UTF-8 suffices.
 func (c *SeparatorChooser) Observe(text []byte) {
 	for _, b := range text {
 		if !c.seen || b < c.lowest {
@@ -150,7 +150,7 @@ func (c *SeparatorChooser) Observe(text []byte) {
 	}
 }
 
-// Choose returns the separator, or why there is none.
+// Choose returns the separator. The error says why there is none.
 func (c *SeparatorChooser) Choose() (rune, error) {
 	if !c.seen {
 		return separators[0], nil

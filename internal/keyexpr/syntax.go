@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// slotRef is the index, in a syntax tree, of an argument that the expression language's machine computes.
+// slotRef stands in a syntax tree for an argument that the expression language's machine computes into a slot.
 type slotRef int
 
-// node compiles syntax. Columns, literals, our functions and simple operators run natively, the rest as a script.
+// node compiles a syntax node. Columns, literals, our functions and simple operators run natively, others as scripts.
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:
@@ -96,7 +96,7 @@ func (c *compiler) call(name string, n *ast.CallNode) *node {
 	return made.finish()
 }
 
-// call is one call of a function while it is compiled.
+// call is a call of one of our functions that is being compiled.
 type call struct {
 	name, src, usage string
 	args             []ast.Node
@@ -106,7 +106,7 @@ func (k *call) refusef(format string, args ...any) refusal {
 	return refusef("%s: %s", brief(k.src), fmt.Sprintf(format, args...))
 }
 
-// number reads an argument that must be a literal integer.
+// number returns an argument that must be a literal integer from 1 to most.
 func (k *call) number(i int, most int64) int64 {
 	n, ok := k.args[i].(*ast.IntegerNode)
 	if !ok {
@@ -118,7 +118,7 @@ func (k *call) number(i int, most int64) int64 {
 	return int64(n.Value)
 }
 
-// literal reads an argument that must be a literal string.
+// literal returns an argument that must be a literal string.
 func (k *call) literal(i int) string {
 	n, ok := k.args[i].(*ast.StringNode)
 	if !ok {
@@ -127,7 +127,7 @@ func (k *call) literal(i int) string {
 	return n.Value
 }
 
-// keyword reports whether an argument is the bare word.
+// keyword reports whether an argument is the given word without quotes.
 func (k *call) keyword(i int, word string) bool {
 	if i >= len(k.args) {
 		return false
@@ -136,7 +136,7 @@ func (k *call) keyword(i int, word string) bool {
 	return ok && n.Value == word
 }
 
-// operand compiles an argument of one of the types, or of a type known only at run time.
+// operand compiles an argument, which must be of an allowed type or of a type known only at run time.
 func (c *compiler) operand(k *call, i int, allowed ...table.Type) *node {
 	n := c.node(k.args[i])
 	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null || slices.Contains(allowed, n.typ) {

@@ -18,7 +18,7 @@ func (c *compiler) col(k *call) *node {
 	return c.column(name)
 }
 
-// textOf compiles text(x). It keeps the order of texts, but not of numbers.
+// textOf compiles text(x). It keeps the order of strings, but not of numbers.
 func (c *compiler) textOf(k *call) *node {
 	x := c.operand(k, 0)
 	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String,
@@ -33,7 +33,7 @@ func (c *compiler) textOf(k *call) *node {
 	return n
 }
 
-// integer compiles int(x). It keeps the order of numbers, including numbers in text.
+// integer compiles int(x). It keeps the order of numbers and of strings of digits of fixed width.
 func (c *compiler) integer(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer, table.Double)
 	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number",
@@ -103,7 +103,7 @@ func (e *Evaluator) changeRunes(start int, change func(rune) rune) {
 	e.buf = slices.Delete(e.buf, start, end)
 }
 
-// stringOf appends the text of a string or an integer to e.buf. Other values fail.
+// stringOf appends the text of a string or an integer to e.buf. A value of any other type is a failure.
 func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	if x.typ != table.Any {
 		return x.text(e, row)
@@ -120,7 +120,7 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	return false
 }
 
-// substr compiles a part of a text. It keeps a coarse order if it starts at the beginning.
+// substr compiles a part of a string. It keeps a coarse order if it starts at the first character.
 func (c *compiler) substr(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	from := k.number(1, table.MaxValueBytes)
@@ -148,7 +148,7 @@ func (c *compiler) substr(k *call) *node {
 	return n
 }
 
-// prefixBytes returns the length of the first n characters in bytes.
+// prefixBytes returns the length, in bytes, of the first n characters.
 func prefixBytes(text []byte, n int64) int {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {
@@ -158,7 +158,7 @@ func prefixBytes(text []byte, n int64) int {
 	return at
 }
 
-// reverse compiles a reversed text, without order: the fast-changing end comes first. For the integer 120 it is "021".
+// reverse compiles a string or integer written backwards, so that its fast-changing end is first. It keeps no order.
 func (c *compiler) reverse(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(),
@@ -179,7 +179,7 @@ func (c *compiler) reverse(k *call) *node {
 		}
 		e.buf = appendText(e.buf[:start], v)
 		slices.Reverse(e.buf[start:])
-		// The bytes within each character have been reversed, too; reverse them back.
+		// The bytes within each character have also been reversed; reverse them back.
 		for at := start; at < len(e.buf); at++ {
 			first := at
 			for e.buf[at] >= utf8.RuneSelf && !utf8.RuneStart(e.buf[at]) && at+1 < len(e.buf) {

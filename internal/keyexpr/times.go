@@ -10,16 +10,16 @@ import (
 
 // clock says how to read a value as a time.
 type clock struct {
-	zone *time.Location // of results, and of texts without an offset
-	unit int64          // units per second of an integer, 0 if none was given
+	zone *time.Location // of results, and of strings without an offset
+	unit int64          // units per second of an integer; 0 if not given
 }
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// textTimes lists the layouts of times in text.
+// textTimes lists the layouts of times in strings.
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
-// clockOf reads the optional arguments from i on: a zone, a unit, or both.
+// clockOf reads the optional arguments of a call, beginning with argument i: a zone, a unit, or both.
 func clockOf(k *call, i int) clock {
 	at := clock{zone: time.UTC}
 	zoned := false
@@ -85,7 +85,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 			}
 			t = local
 		}
-		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead beyond these years
+		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may move the time out of these years
 			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in years 0 to 9999 of %s",
 				table.Show(v.Bytes), at.zone)
 		}
@@ -95,7 +95,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		"%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 }
 
-// formatTime compiles a formatted time. It keeps a coarse order if its units go from large to small on steady clocks.
+// formatTime compiles a formatted time. It keeps a coarse order if large units come first and the zone is steady.
 func (c *compiler) formatTime(k *call) *node {
 	written := k.literal(1)
 	layout := timeLayout{{text: written}}
@@ -110,7 +110,7 @@ func (c *compiler) formatTime(k *call) *node {
 		x.recipe, written, at.zone),
 		python: layout.python(at.python(x))}
 	if ordered, width := layout.ordered(); ordered {
-		n.width, n.signed = width, true // not ordered as a number: the layout "-2006" gives negative ones
+		n.width, n.signed = width, true // not ordered as a number: the layout "-2006" gives negative numbers
 		if steady(at.zone) {
 			n.order = reorder(x, k.src, false, true)
 		}
@@ -139,7 +139,7 @@ func (at clock) python(x *node) string {
 	return noPython
 }
 
-// timePart compiles year, month and day, which are integers. A year keeps a coarse order.
+// timePart compiles year, month and day, which give integers. A year keeps a coarse order.
 func (c *compiler) timePart(k *call) *node {
 	at, x := c.moment(k, 1)
 	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone),

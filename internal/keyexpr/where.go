@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Where is a condition on rows with any columns of any types. It is immutable.
+// Where is a condition, or another expression, over rows with any columns of any types. It is immutable.
 type Where struct {
 	program *Program
 	names   []string
@@ -21,7 +21,7 @@ func CompileWhere(source string) (*Where, error) {
 	return w, err
 }
 
-// CompileOfRows is CompileWhere for an expression of any type, which reasons call name.
+// CompileOfRows is like CompileWhere for an expression of any type. Reasons refer to the expression by name.
 func CompileOfRows(source, name string) (*Where, error) {
 	names, err := Names(source)
 	if err != nil {
@@ -43,7 +43,7 @@ func (w *Where) Source() string { return w.program.Source() }
 // Columns returns the columns that the condition names.
 func (w *Where) Columns() []string { return w.names }
 
-// Test evaluates a condition for one worker.
+// Test evaluates a condition. It is not safe for concurrent use; each worker has its own.
 type Test struct {
 	of        *Where
 	evaluator *Evaluator
@@ -54,7 +54,7 @@ func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }
 
-// Passes reports whether a row passes, or why that is unknown. value returns a column's value, Null for a missing one.
+// Passes reports whether a row passes. A Reason says why that is unknown. value returns a column, Null if it is missing.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
 	v, why := t.Value(value)
 	switch {
@@ -67,7 +67,7 @@ func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason)
 	return v.Type == table.Boolean && v.Int != 0, nil
 }
 
-// Value returns the expression's value for a row, Null for none. It is valid until the next call.
+// Value returns the expression's value for a row, which may be Null. It is valid until the next call.
 func (t *Test) Value(value func(name string) table.Value) (table.Value, *table.Reason) {
 	for i, name := range t.of.names {
 		t.values[i] = value(name)
