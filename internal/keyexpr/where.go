@@ -54,7 +54,7 @@ func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }
 
-// Passes reports whether a row passes. A Reason says why that is unknown. value returns a column, Null if it is missing.
+// Passes reports whether a row passes, or why that is unknown. value returns a column's value, Null for a missing one.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
 	v, why := t.Value(value)
 	switch {

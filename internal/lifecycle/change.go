@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Table is a table's current or wanted settings.
+// Table holds a table's current or wanted settings.
 type Table struct {
 	Name        string
 	Read, Write int // reserved throughput in capacity units
-	TTL         int // seconds, -1 means forever
+	TTL         int // seconds; -1 means that cells never expire
 	MaxVersions int
 }
 
-// Change holds a table's current and wanted settings, which are equal if its class archives or drops it.
+// Change holds a table's current and wanted settings. They are equal if the table's class archives or drops it.
 type Change struct {
 	Period     Period
 	Age        int
@@ -23,25 +23,25 @@ type Change struct {
 	Have, Want Table
 }
 
-// Expired reports whether the table is older than the policy keeps tables.
+// Expired reports whether the table is so old that the policy archives or drops it.
 func (c *Change) Expired() bool { return c.Class.Expires() }
 
 // Reserves reports whether the reserved throughput changes.
 func (c *Change) Reserves() bool { return c.Have.Read != c.Want.Read || c.Have.Write != c.Want.Write }
 
-// Options reports whether the time to live or the number of versions changes.
+// Options reports whether the time to live or the maximum number of versions changes.
 func (c *Change) Options() bool {
 	return c.Have.TTL != c.Want.TTL || c.Have.MaxVersions != c.Want.MaxVersions
 }
 
-// Setting is one setting of a table that changes.
+// Setting is a change of one setting of a table.
 type Setting struct {
 	Name string `json:"name"` // as in the policy
 	From int    `json:"from"`
 	To   int    `json:"to"`
 }
 
-// Settings returns the settings that change.
+// Settings returns the changes of single settings.
 func (c *Change) Settings() (settings []Setting) {
 	for _, s := range []Setting{
 		{"reserved.read", c.Have.Read, c.Want.Read},
@@ -62,7 +62,7 @@ func (c *Change) Shortens() bool {
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
 }
 
-// Change returns the change that a table with a period needs at a moment.
+// Change returns the change that the table of a period needs at the time now.
 func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
 	for _, s := range []struct {
@@ -77,7 +77,7 @@ func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	return c
 }
 
-// Matching divides names into the template's tables, oldest period first, and others with the same prefix and suffix.
+// Matching returns the names that match the template, oldest period first, and other names with its prefix and suffix.
 func (t *Template) Matching(names []string) (tables, others []string) {
 	periods := map[string]Period{}
 	for _, name := range names {

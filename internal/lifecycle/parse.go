@@ -26,7 +26,7 @@ const (
 	maxNumber        = 1<<31 - 1
 )
 
-// Read reads a policy file. The relative folder of an archive is relative to the folder of the file.
+// Read reads a policy file. A relative path of an archive is relative to the folder of the file.
 func Read(file string) (*Policy, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func Read(file string) (*Policy, error) {
 	return p, nil
 }
 
-// Parse parses a policy. Its errors are one line with name and, if known, the line number.
+// Parse parses a policy. An error is one line with name and, if known, the line number.
 func Parse(name string, text []byte) (p *Policy, err error) {
 	if len(text) > maxPolicyBytes {
 		return nil, fmt.Errorf("policy %s: over %d bytes; is it a policy?", name, maxPolicyBytes)
@@ -65,16 +65,16 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 	return p, nil
 }
 
-// refusal is the fault of a policy. Functions that read a part of a policy panic with it, and Parse returns it.
+// refusal says what is wrong with a policy. Functions that read parts of a policy panic with it, and Parse returns it.
 type refusal struct{ error }
 
-// address matches addresses such as https://x, but not drives such as C:. stores matches addresses of object stores.
+// address matches addresses such as https://x, but not drives such as C:. stores matches addresses in object stores.
 var (
 	address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
 )
 
-// document is a policy file, read node by node: decoding into structs accepts too much and gives poor errors.
+// document is a policy file, read node by node because decoding into structs accepts too much and gives poor errors.
 type document struct{ name string }
 
 func (d *document) refusef(n *yaml.Node, format string, a ...any) refusal {
@@ -173,7 +173,7 @@ func reservedFields() []field[Class] {
 	}
 }
 
-// readObject reads a mapping. Every key must be known and occur once, and all required ones must be present.
+// readObject reads a mapping. Every key must be the name of a field and occur once; required fields must be present.
 func readObject[T any](d *document, n *yaml.Node, what string, fields []field[T], to *T) {
 	d.kind(n, yaml.MappingNode, "the fields of "+what)
 	lines := map[string]int{}
@@ -205,7 +205,7 @@ func fieldNames[T any](fields []field[T]) string {
 	return strings.Join(names, ", ")
 }
 
-// kind refuses nodes of other kinds, anchors, and aliases, which could expand a small file into many nodes.
+// kind refuses nodes of other kinds, and anchors and aliases, with which a small file could expand into many nodes.
 func (d *document) kind(n *yaml.Node, kind yaml.Kind, want string) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		panic(d.refusef(n, "anchors and aliases are not supported; write the value out"))
@@ -223,7 +223,7 @@ func (d *document) text(n *yaml.Node, want string) string {
 	return n.Value
 }
 
-// number reads a whole number in decimal digits only: other YAML notations are ambiguous, as 010 may mean eight.
+// number reads a whole number in plain decimal digits: other YAML notations are ambiguous, as 010 may mean eight.
 func (d *document) number(n *yaml.Node, want string, from, to int) int {
 	d.kind(n, yaml.ScalarNode, want)
 	v, err := strconv.Atoi(n.Value)
@@ -296,7 +296,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	}
 }
 
-// does says in a message how a class ends its tables.
+// does returns the verb that says in messages what a class does with its tables.
 func (c *Class) does() string {
 	if c.Drop {
 		return "drops"

@@ -15,7 +15,7 @@ const (
 	Day
 )
 
-// unitNames and layouts are indexed by unit. Layouts have a fixed width, so names sort like their periods.
+// unitNames and layouts are indexed by unit. Layouts have a fixed width, so names sort like the periods they contain.
 var (
 	unitNames = [...]string{Year: "year", Month: "month", Day: "day"}
 	layouts   = [...]string{Year: "2006", Month: "200601", Day: "20060102"}
@@ -32,7 +32,7 @@ func ParseUnit(name string) (Unit, error) {
 	return 0, fmt.Errorf("%q is not a period; want month, day or year", name)
 }
 
-// at returns the period that contains a time, by the calendar of the time's own location.
+// at returns the period that contains t, in t's location.
 func (u Unit) at(t time.Time) Period {
 	switch u {
 	case Year:
@@ -65,10 +65,10 @@ func (p Period) Start(zone *time.Location) time.Time {
 	return time.Date(0, 1, 1+p.index, 0, 0, 0, 0, zone)
 }
 
-// String returns the period as in a table's name: 2024, 202403 or 20240331.
+// String returns the period as it is written in a table's name: 2024, 202403 or 20240331.
 func (p Period) String() string { return p.Start(time.UTC).Format(layouts[p.Unit]) }
 
-// parse is the inverse of String; it accepts no other text.
+// parse is the inverse of String. It accepts only strings that String returns.
 func (u Unit) parse(text string) (Period, bool) {
 	if len(text) != len(layouts[u]) {
 		return Period{}, false

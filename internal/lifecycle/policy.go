@@ -8,24 +8,24 @@ import (
 
 // Policy defines the settings of tables by their age.
 type Policy struct {
-	Unit    Unit           // of ages
-	Zone    *time.Location // of the calendar for ages
+	Unit    Unit           // in which ages are counted
+	Zone    *time.Location // in which periods begin and end
 	Classes []Class        // from young to old, at least one; only the last is unbounded, and only it may archive or drop
 }
 
-// Class holds a policy's settings for a range of ages. Nil keeps a table's setting, in a new table the default.
+// Class holds a policy's settings for a range of ages. Nil keeps a table's setting; new tables get the default.
 type Class struct {
 	Number      int  // from 1
 	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class
 	Read, Write *int // reserved throughput in capacity units
-	TTL         *int // seconds, -1 means forever
+	TTL         *int // seconds; -1 means that cells never expire
 	MaxVersions *int // of a cell
 	// Archive is the folder or object-store address to which tables of the class are archived; it excludes other settings.
 	Archive string
 	Drop    bool // the class's tables are dropped; it excludes other settings
 }
 
-// Unbounded is UpTo of the last class.
+// Unbounded is the UpTo of the last class.
 const Unbounded = int(^uint(0) >> 1)
 
 // Archives reports whether the class archives its tables.
@@ -37,7 +37,7 @@ func (c *Class) Remote() bool { return stores.MatchString(c.Archive) }
 // Expires reports whether the class archives or drops its tables.
 func (c *Class) Expires() bool { return c.Archives() || c.Drop }
 
-// Ages returns the class's ages as text, such as 0–1, 2, or 13 and older.
+// Ages returns the class's range of ages as text, such as "0–1", "2" or "13 and older".
 func (c *Class) Ages() string {
 	switch {
 	case c.UpTo == Unbounded:
@@ -48,15 +48,15 @@ func (c *Class) Ages() string {
 	return fmt.Sprintf("%d–%d", c.From, c.UpTo)
 }
 
-// Age returns the age of a period in the policy's units; it is negative before the period begins.
+// Age returns the age of a period in the policy's units. It is negative before the period begins.
 func (p *Policy) Age(period Period, now time.Time) int {
-	if period.Unit != p.Unit { // Fits reports this; the age is that of the period's start
+	if period.Unit != p.Unit { // an error of Fits; use the age of the period's start
 		period = p.Unit.at(period.Start(time.UTC))
 	}
 	return p.Unit.at(now.In(p.Zone)).index - period.index
 }
 
-// ClassOf returns a period's class at a moment: a pointer into the policy, not a copy.
+// ClassOf returns a period's class at the time now. The result points into the policy.
 func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 	age := p.Age(period, now)
 	for i := range p.Classes {

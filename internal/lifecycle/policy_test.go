@@ -58,7 +58,7 @@ func TestClassOfPeriod(t *testing.T) {
 		{"202403", "2024-03-15T00:00:00Z", 0, 1},
 		{"202404", "2024-03-15T00:00:00Z", -1, 1}, // the period has not begun
 		{"299901", "2024-03-15T00:00:00Z", -11698, 1},
-		{"202402", "2024-03-31T15:59:59Z", 1, 1}, // the month of Shanghai ends eight hours early
+		{"202402", "2024-03-31T15:59:59Z", 1, 1}, // the month ends eight hours earlier in Shanghai
 		{"202402", "2024-03-31T16:00:00Z", 2, 2},
 		{"202303", "2024-03-15T00:00:00Z", 12, 2},
 		{"202302", "2024-03-15T00:00:00Z", 13, 3},
@@ -333,7 +333,7 @@ func readSchema(t *testing.T) schema {
 	return s
 }
 
-// judge validates values against a schema; it fails the test on unknown keywords.
+// judge validates values against a schema. An unknown keyword in the schema fails the test.
 type judge struct {
 	t    *testing.T
 	root map[string]any
@@ -401,7 +401,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 			}
 		}
 		return true
-	case "prefixItems", "items": // items applies to the whole list here; the schema's prefixItems does not contradict it
+	case "prefixItems", "items": // items applies to the whole list here, with which the schema's prefixItems agree
 		prefix, isPrefix := arg.([]any)
 		for i, value := range list {
 			of := arg
@@ -487,7 +487,7 @@ func namesOf[T any](fields []field[T], required bool) (names []string) {
 	return names
 }
 
-// TestSchemaAgreesWithParse tries each of many values in each place of a policy.
+// TestSchemaAgreesWithParse puts each of many values in each place of a policy.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	values := []string{"month", "day", "year", "week", "''", "UTC", "Asia/Shanghai", "0", "1", "-1", "-2", "1.5", "86399",
 		"86400", "100000", "100001", "1000000", "1000001", "2147483647", "2147483648", "true", "null", "[]", "{}", "[1]",
@@ -516,7 +516,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 	conformance.True(t, verdicts[true] >= 20 && verdicts[false] >= 200, "verdicts %v", verdicts)
 }
 
-// Tables of the current period are written and read most.
+// The table of the current period is written and read most.
 func TestExamplesReserveMostForCurrentPeriod(t *testing.T) {
 	classes := parsed(t, string(conformance.Read(t, "../../examples", "age-policy.yaml"))).Classes
 	hot := classes[0]

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Template is the name pattern of tables that hold a period each: consume_{month} matches consume_202403.
+// Template is a name pattern for tables that each hold one period: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
-	Zone           string // time zone of the periods in loads; may be empty
+	Zone           string // time zone in which loads assign rows to periods; may be empty
 	prefix, suffix string
 }
 
@@ -52,7 +52,7 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// cutClosing cuts at the closing brace, ignoring braces inside string literals.
+// cutClosing cuts text at the closing brace. It ignores braces inside string literals.
 func cutClosing(text string) (inner, rest string, found bool) {
 	var quote rune
 	for i, r := range text {

@@ -38,11 +38,11 @@ var (
 		"how long tests judge one mutant, quick ones first; what survives is listed with the number of tests left")
 )
 
-// drawnFrom lists the rooms in which a mistake loses, duplicates or changes rows.
+// drawnFrom lists the packages in which a mistake can lose, duplicate or change rows.
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
-// TestMutants prints the survivors. It fails only if it cannot judge them; a developer decides what a survivor means.
+// TestMutants prints the survivors. It fails only if it cannot run the mutants; a developer must judge each survivor.
 func TestMutants(t *testing.T) {
 	if *count == 0 && *only == "" {
 		t.Skip("make mutants runs it")
@@ -50,7 +50,7 @@ func TestMutants(t *testing.T) {
 	root := filepath.Join("..", "..")
 	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	var all []*mutant
-	var lines []string                // of the table: a room and a seed each
+	var lines []string                // of the table: a package and a seed each
 	drawnBy := map[string][]*mutant{} // by line
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		within := load(t, root, "./"+name)
@@ -84,7 +84,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// drawWithin draws n mutants of several rooms. All places are equally likely.
+// drawWithin draws n mutants of several packages. All places are equally likely.
 func drawWithin(within []*room, seed uint64, n int) (drawn []*mutant) {
 	var places []int // the index of each place's room
 	for i, r := range within {
@@ -105,7 +105,7 @@ func say(format string, args ...any) {
 	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
-// survivors lists the survivors with their known class and reason.
+// survivors formats the list of survivors, each with its class and reason if they are known.
 func survivors(all []verdict, known map[string][2]string) string {
 	var list strings.Builder
 	for _, v := range all {
@@ -123,7 +123,7 @@ func survivors(all []verdict, known map[string][2]string) string {
 	return list.String()
 }
 
-// tally returns one line of the table.
+// tally formats one line of the table.
 func tally(name string, all []verdict, known map[string][2]string) string {
 	killed, by := 0, map[string]int{}
 	for _, v := range all {
@@ -142,10 +142,10 @@ func tally(name string, all []verdict, known map[string][2]string) string {
 		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
 }
 
-// classes lists the classes of survivors. Dangerous ones harm rows, or cause a wrong "equal" or exit code.
+// classes lists the classes of survivors. A dangerous survivor harms rows or causes a wrong verdict or exit code.
 var classes = []string{"equivalent", "harmless", "loud", "dangerous"}
 
-// readKnown reads the judged survivors: class, mutant and reason in each line, separated by tabs.
+// readKnown reads the classified survivors. Each line has a class, a mutant and a reason, separated by tabs.
 func readKnown(t testing.TB, path string) map[string][2]string {
 	text := conformance.Try(os.ReadFile(path)).Must(t)
 	known := map[string][2]string{}
@@ -209,7 +209,7 @@ func TestConfidenceInterval(t *testing.T) {
 	}
 }
 
-// draw draws n mutants of a room: a place, then one of its changes. A mutant that does not compile is replaced.
+// draw draws n mutants of a package: a place, then one of its changes. A mutant that does not compile is replaced.
 func (r *room) draw(seed uint64, n int) []*mutant {
 	sites := r.sites()
 	random := rand.New(rand.NewPCG(seed, uint64(len(r.path))))
@@ -226,8 +226,8 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 	return drawn
 }
 
-// judgesOf returns the packages whose tests may kill mutants of a room: the room and its importers, including packages
-// whose tests import it. An importer without tests is replaced by its own importers.
+// judgesOf returns the packages whose tests may kill mutants of r: r itself and its importers, including packages whose
+// tests import it. An importer without tests is replaced with its own importers.
 func judgesOf(packages []*listed, r *room) []*listed {
 	own := r.module + "/" + r.path
 	todo, found := []string{own}, map[string]bool{own: true}
@@ -269,8 +269,8 @@ type test struct {
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs tests with a mutant. Number 0 means none; -1 records the reached mutants in reachedIn. A test binary is
-// stopped when it takes more than 4 GB.
+// run runs tests with a mutant. Number 0 means no mutant; -1 records the reached mutants in the file reachedIn. A test
+// binary is stopped when it uses more than 4 GB.
 func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn string) (passed bool, out string) {
 	folder, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -284,13 +284,13 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
-		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // for equal verdicts; failures need not be shrunk
+		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // for reproducible verdicts; failures need not be shrunk
 	text, err := cmd.CombinedOutput()
 	return err == nil, string(text)
 }
 
-// prepare runs each test alone without a mutant to learn its duration and the mutants that it reaches. A test that
-// fails or exceeds the limit is left out; skipped lists its name and the reason.
+// prepare runs each test alone without a mutant to find out its duration and the mutants that it reaches. It leaves out
+// a test that fails or exceeds the limit; skipped has the test's name and the reason.
 func (s *suite) prepare(limits limits, folder string) (skipped []string, err error) {
 	cmd := exec.Command(s.binary, "-test.list=.")
 	cmd.Dir = s.Dir
@@ -327,7 +327,7 @@ func (s *suite) prepare(limits limits, folder string) (skipped []string, err err
 
 func (s *suite) dirName() string { return strings.ReplaceAll(s.name, "/", "-") + "-" }
 
-// inParallel calls do for each item, with several workers, and returns the first error.
+// inParallel calls do for each item, in several goroutines, and returns the first error.
 func inParallel[T any](workers int, items []T, do func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(workers)
@@ -349,7 +349,7 @@ func (v verdict) unasked() string {
 	return strings.Repeat(fmt.Sprintf(" (%d tests not asked)", v.left), min(1, v.left))
 }
 
-// judge runs the tests of each mutant's room and its importers, several mutants at a time, in a single build.
+// judge builds the mutants once and runs the tests of each mutant's package and its importers, several in parallel.
 func judge(t testing.TB, mutants []*mutant, limits limits, say func(format string, args ...any)) []verdict {
 	folder := t.TempDir()
 	packages := list(t, mutants[0].room.root, "./...")
@@ -395,14 +395,14 @@ func judge(t testing.TB, mutants []*mutant, limits limits, say func(format strin
 	return verdicts
 }
 
-// limits are the most time for one test without a mutant and for all tests of a mutant, and the number run in parallel.
+// limits holds the maximum times for one test without a mutant and for all tests of a mutant, and the parallelism.
 type limits struct {
 	test, budget time.Duration
 	workers      int
 }
 
-// killer runs tests, quick ones first, until one kills the mutant, and returns its name, or the number of tests left
-// when the budget is spent. Tests of a package share a process while they take no longer than the tests before them.
+// killer runs tests in order until one kills the mutant, and returns its name, or the number of tests left when the
+// budget is spent. Tests of a package share a process while they take no longer than the tests before them.
 func killer(tests []*test, number int, budget time.Duration) (name string, left int) {
 	var spent time.Duration
 	for len(tests) > 0 && spent+tests[0].took <= budget {

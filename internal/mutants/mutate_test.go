@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// A mutant is one change in one function: text replaces the bytes from start to end of the file.
+// A mutant is one change in one function: text replaces the bytes of the file from start to end.
 type mutant struct {
 	room       *room
 	file       *sourceFile
@@ -33,17 +33,17 @@ type mutant struct {
 
 	function string
 	change   string // the changed line
-	id       string // from the function and the change, so it does not depend on line numbers
+	id       string // derived from the function and the change, so it does not depend on line numbers
 }
 
-// key names a mutant in testdata/known.txt.
+// key returns the name of a mutant in testdata/known.txt.
 func (m *mutant) key() string { return m.room.path + " " + m.function + ": " + m.change }
 
 func (m *mutant) place() string {
 	return fmt.Sprintf("%s:%d", m.file.name, 1+bytes.Count(m.file.text[:m.start], []byte("\n")))
 }
 
-// sites returns the places in a room that can be changed, each with all its changes.
+// sites returns the places in a package that can be changed, each with its possible changes.
 func (r *room) sites() [][]*mutant {
 	var sites [][]*mutant
 	for _, file := range r.files {
@@ -56,7 +56,7 @@ func (r *room) sites() [][]*mutant {
 	return sites
 }
 
-// recovers reports whether a function calls recover, which would have no effect in a closure inside it.
+// recovers reports whether a function calls recover, which would have no effect if the body became a closure.
 func recovers(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -103,7 +103,7 @@ func (r *room) sitesOf(file *sourceFile, body *ast.FuncDecl) [][]*mutant {
 	return sites
 }
 
-// flipped maps operators to their replacements. Replacements that do not type-check are dropped later.
+// flipped maps operators to their replacements. Mutants that do not type-check are dropped later.
 var flipped = map[token.Token][]token.Token{
 	token.LSS: {token.LEQ}, token.LEQ: {token.LSS}, token.GTR: {token.GEQ}, token.GEQ: {token.GTR},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
@@ -184,7 +184,7 @@ func (r *room) isError(e ast.Expr) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// describe returns the changed line, or the first of several.
+// describe returns the changed line, or the first one if there are several.
 func describe(text []byte, m *mutant) string {
 	before := bytes.LastIndexByte(text[:m.start], '\n') + 1
 	after := m.end + max(0, bytes.IndexByte(text[m.end:], '\n'))
@@ -200,10 +200,10 @@ func describe(text []byte, m *mutant) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// A room is a package with its types.
+// A room is a package of the module with its types.
 type room struct {
 	root, dir string // folders of the module and the room
-	path      string // relative to the module
+	path      string // import path relative to the module's
 	module    string
 	fset      *token.FileSet
 	files     []*sourceFile
@@ -217,7 +217,7 @@ type sourceFile struct {
 	tree *ast.File
 }
 
-// listed is a package as go list prints it.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir, Export                                                string
 	GoFiles, TestGoFiles, XTestGoFiles, Imports, TestImports, XTestImports []string
@@ -247,7 +247,7 @@ func list(t testing.TB, root string, args ...string) []*listed {
 	}
 }
 
-// load reads and type-checks rooms, which are named as for go list.
+// load reads and type-checks packages, whose names are patterns for go list.
 func load(t testing.TB, root string, names ...string) []*room {
 	t.Helper()
 	packages := list(t, root, append([]string{"-export", "-deps"}, names...)...)
@@ -278,7 +278,7 @@ func load(t testing.TB, root string, names ...string) []*room {
 	return rooms
 }
 
-// check type-checks the room, with changed replacing the file of the same name.
+// check type-checks the package with changed in place of the file of the same name.
 func (r *room) check(changed *ast.File, info *types.Info) error {
 	var trees []*ast.File
 	for _, file := range r.files {
@@ -312,14 +312,15 @@ func (r *room) source(n ast.Node) string {
 	return ""
 }
 
-// chosen names the function that reports whether a mutant is active, selected and seen its environment variables.
+// chosen is the name of the function that reports whether a mutant is active; it reads the environment variables
+// selected and seen.
 const (
 	chosen   = "tsimportMutant"
 	selected = "GO_MUTANT"
 	seen     = "GO_MUTANTS_SEEN"
 )
 
-// chooser is a file added to each mutated room. Number -1 records reached mutants in the file named by seen.
+// chooser is a file added to each mutated package. Number -1 records the reached mutants in the file named by seen.
 const chooser = `package %[1]s
 
 import (
@@ -348,7 +349,7 @@ func zzSee(n int) bool {
 }
 `
 
-// compose returns a file with mutants: each changed function begins with a closure for each mutated body.
+// compose returns a file with its mutants. Each changed function begins with a closure for each of its mutated bodies.
 func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	inserts := map[int]string{}
 	for i, m := range mutants {
@@ -370,7 +371,7 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 	return text
 }
 
-// build compiles the test binaries of suites with all mutants in them.
+// build compiles the test binaries of suites, each with all mutants.
 func build(t testing.TB, folder string, mutants []*mutant, suites []*suite, workers int) {
 	overlay, done, files := map[string]string{}, map[*sourceFile]bool{}, 0
 	put := func(m *mutant, name string, text []byte) {

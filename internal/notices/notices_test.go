@@ -19,7 +19,7 @@ import (
 var legal = regexp.MustCompile(
 	`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
 
-// text is one licence or notice, with its origins: path and version of each module, and the file in it.
+// text is a licence or notice. of lists where it is from: the path and version of each module, and the file in it.
 type text struct {
 	body string
 	of   []string
@@ -29,8 +29,8 @@ var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
 const root, program = "../..", "tsimport"
 
-// TestNoticesMatchBuiltModules compares the file with the notices of the modules in tsimport, or writes
-// it. The Linux binary with cgo includes all modules that the binaries for other systems have.
+// TestNoticesMatchBuiltModules compares the file with the notices of tsimport's modules or, with -update, writes it.
+// The Linux binary with cgo includes all modules of the binaries for other systems.
 func TestNoticesMatchBuiltModules(t *testing.T) {
 	file := filepath.Join(root, "THIRD_PARTY_NOTICES")
 	want := collect(t)
@@ -81,13 +81,13 @@ func collect(t *testing.T) []byte {
 			modules[of] = true
 			conformance.True(t, add(of, dir, "") != 0, "%s has no licence", of)
 			if fields[0] == "golang.org/x/sys" {
-				add("Go and its standard library", dir, "") // the same licence as Go's; some installations of Go lack the file
+				add("Go and its standard library", dir, "") // has the same licence as Go; some installations of Go lack the file
 			}
 			if _, err := os.Stat(filepath.Join(dir, "licenses")); err == nil {
 				add(of, filepath.Join(dir, "licenses"), "licenses/")
 			}
 		}
-		for ; len(pkg) > len(dir); pkg = filepath.Dir(pkg) { // folders with code of third parties
+		for ; len(pkg) > len(dir); pkg = filepath.Dir(pkg) { // folders may hold code of third parties
 			add(of, pkg, filepath.ToSlash(pkg[len(dir)+1:])+"/")
 		}
 	}

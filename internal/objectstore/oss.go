@@ -17,24 +17,24 @@ import (
 
 // OSS configures the access to objects with oss:// addresses.
 type OSS struct {
-	Endpoint  string // "" means OSS_ENDPOINT, or the region's; https without a scheme
-	Region    string // "" means OSS_REGION, or the endpoint's; if unknown, requests are signed with V1
-	PathStyle bool   // the bucket is in the path, not the host name; always for an IP address and localhost
-	// Credentials is called for every request, because keys rotate; token may be "". If nil, requests are not signed.
+	Endpoint  string // "" means OSS_ENDPOINT or the region's endpoint; the default scheme is https
+	Region    string // "" means OSS_REGION or the endpoint's region; if it is unknown, requests are signed with V1
+	PathStyle bool   // put the bucket in the path, not the host name, as is always done for IP addresses and localhost
+	// Credentials is called for every request, because keys rotate; token may be "". Without it, requests are not signed.
 	Credentials func(ctx context.Context) (id, secret, token string, err error)
 }
 
-// Environment variables used for empty fields; ossutil and the SDKs for other languages read them, too.
+// Environment variables used for empty fields. ossutil and the SDKs for other languages also read them.
 const (
 	ossEndpointEnv = "OSS_ENDPOINT"
 	ossRegionEnv   = "OSS_REGION"
 )
 
-// regionInHost finds the region in a public, internal or dual-stack endpoint.
+// regionInHost matches the region in a public, internal or dual-stack endpoint.
 var regionInHost = regexp.MustCompile(
 	`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
-// ossBucket matches OSS's bucket names of 3 to 63 bytes.
+// ossBucket matches valid OSS bucket names, but does not limit them to 63 bytes.
 var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)
 
 type ossService struct{ client *oss.Client }
@@ -83,7 +83,7 @@ func ossProvider(f func(context.Context) (id, secret, token string, err error)) 
 	})
 }
 
-// correctClock makes the SDK repeat only requests refused for a wrong clock, after correcting its offset.
+// correctClock makes the SDK retry only requests refused for a wrong clock, after it has corrected its clock.
 type correctClock struct{}
 
 func (correctClock) MaxAttempts() int                             { return 2 }
@@ -93,10 +93,10 @@ func (correctClock) IsErrorRetryable(err error) bool {
 	return errors.As(err, &service) && service.Code == skewedCode
 }
 
-// skewedCode is both services' code for a request with a wrong clock.
+// skewedCode is the error code of both services for a request with a wrong time.
 const skewedCode = "RequestTimeTooSkewed"
 
-// plainOSS converts an SDK error, whose text has several lines, to an error of this package.
+// plainOSS converts an error of the SDK, whose text has several lines, to an error of this package.
 func plainOSS(err error) error {
 	var (
 		service   *oss.ServiceError
@@ -125,7 +125,7 @@ func withoutOperation(err error) error {
 	}
 }
 
-// plainBodies keeps OSS from compressing text, which it does for clients that accept gzip, such as Go's.
+// plainBodies keeps OSS from compressing text, which it does for clients that accept gzip, as Go's client does.
 var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding": "identity"}}
 
 func (ossService) Scheme() string { return "oss" }
@@ -159,7 +159,7 @@ func (s ossService) Head(ctx context.Context, bucket, key string) (Object, error
 func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error) {
 	result, err := s.client.GetObject(ctx, &oss.GetObjectRequest{
 		Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), IfMatch: ptrOrNil(match), RequestCommon: plainBodies,
-		// Without it OSS answers a range that ends beyond the object with the whole object.
+		// Without RangeBehavior, OSS returns the whole object for a range that ends beyond the object.
 		Range: oss.Ptr(RangeOf(off, n)), RangeBehavior: oss.Ptr("standard"),
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, m
 	return &Answer{Status: result.StatusCode, Header: result.Headers, Length: result.ContentLength, Body: result.Body}, nil
 }
 
-// other returns ErrOther for the answer that If-Match failed, and other errors unchanged.
+// other returns ErrOther for a response that says that If-Match failed, and other errors unchanged.
 func other(err error) error {
 	if answer, ok := errors.AsType[*Error](err); ok && answer.Status == http.StatusPreconditionFailed {
 		return ErrOther

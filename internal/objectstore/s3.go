@@ -28,11 +28,11 @@ import (
 
 // S3 configures the access to objects with s3:// addresses. Keys come from the environment, ~/.aws or a role.
 type S3 struct {
-	Endpoint string // "" means AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; https without a scheme
-	Region   string // "" means AWS_REGION; with an endpoint, us-east-1, which compatible stores ignore
+	Endpoint string // "" means AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or AWS itself; the default scheme is https
+	Region   string // "" means AWS_REGION, or us-east-1 if there is an endpoint: compatible stores ignore the region
 }
 
-// s3Bucket matches S3's bucket names of 3 to 63 bytes, including those under older rules.
+// s3Bucket matches S3 bucket names, including names under older rules, but does not limit them to 63 bytes.
 var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 var (
@@ -45,14 +45,14 @@ var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn"
 	"us-iso-":  "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
-// s3Service makes its five requests without the SDK's S3 client, which took a tenth of the time of a first build.
+// s3Service does not use the SDK's S3 client for its five requests, which took a tenth of the time of a first build.
 type s3Service struct {
 	scheme, host, region string
 	inHost               bool // the bucket is in the host name
 	keys                 aws.CredentialsProvider
 	client               smithyhttp.ClientHandler
 	signer               *v4.Signer
-	ahead                atomic.Int64 // nanoseconds that the service's clock is ahead, known after a refusal
+	ahead                atomic.Int64 // nanoseconds by which the service's clock is ahead; set after a refusal
 }
 
 // NewS3 returns the Service for S3 or a compatible store. Its requests respect AWS_CA_BUNDLE and follow no redirects.
@@ -60,13 +60,13 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
 		return nil, err
 	}
-	// many workers read splits at a time
+	// Many workers read splits at the same time.
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 })
 	given, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
 	}
-	// The SDK's client heeds AWS_CA_BUNDLE, but follows a redirect with 307 or 308 to any host.
+	// The SDK's client respects AWS_CA_BUNDLE, but follows redirects with status 307 or 308 to any host.
 	if found, ok := given.HTTPClient.(*awshttp.BuildableClient); ok {
 		client = found
 	}
@@ -137,7 +137,7 @@ func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value
 	return value, nil
 }
 
-// s3Configured returns the configured endpoint. S3's own precedes the general one, and the environment precedes files.
+// s3Configured returns the configured endpoint. S3's own endpoint precedes the general one, the environment precedes files.
 func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
 	_, own := os.LookupEnv("AWS_ENDPOINT_URL_S3")
@@ -152,7 +152,7 @@ func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	return cmp.Or(endpoint, aws.ToString(given.BaseEndpoint)), err
 }
 
-// address returns an object's URL or, with an empty key, a bucket's.
+// address returns the URL of an object or, if the key is empty, of a bucket.
 func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	u := &url.URL{Scheme: s.scheme, Host: s.host, Path: "/" + key, RawQuery: query.Encode()}
 	switch {
@@ -167,7 +167,7 @@ func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	return u
 }
 
-// do sends a request and returns a successful answer. If its time is refused, it is sent again with the service's time.
+// do sends a request and returns a successful response. If the time is refused, do tries again with the service's time.
 func (s *s3Service) do(ctx context.Context, method, bucket, key string, query url.Values, header map[string]string,
 	body io.ReadSeeker) (*http.Response, error) {
 	if key == "" && query == nil {
@@ -199,7 +199,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 		}
 		request = stream
 		if request.ContentLength >= 2<<20 {
-			request.Header.Set("Expect", "100-continue") // a refused body is not sent
+			request.Header.Set("Expect", "100-continue") // so that the body is not sent if the request is refused
 		}
 	}
 	keys, err := s.keys.Retrieve(ctx)
@@ -240,7 +240,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	if region := answer.Header.Get("X-Amz-Bucket-Region"); region != "" && refused.Status < 400 {
 		refused.Message = "the bucket is in the region " + region
 	}
-	// Refusals of HEAD have no code, so the clocks are compared. Services allow a difference of 15 minutes.
+	// A refused HEAD has no error code, so compare the clocks. Services allow a difference of 15 minutes.
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil && refused.Status == http.StatusForbidden {
 		if ahead := time.Until(date); (ahead - time.Duration(s.ahead.Load())).Abs() > 5*time.Minute {
 			s.ahead.Store(int64(ahead))
@@ -249,7 +249,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	return nil, refused
 }
 
-// finish reads an answer to its end, so that its connection can be reused.
+// finish reads a response to its end, so that its connection can be reused.
 func finish(answer *http.Response) {
 	_, _ = io.Copy(io.Discard, answer.Body)
 	answer.Body.Close()

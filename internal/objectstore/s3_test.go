@@ -81,7 +81,7 @@ func TestS3AddressesAgreeWithAWS(t *testing.T) {
 	}
 }
 
-// signed reports whether a request has the signature that AWS's documentation requires for its bytes on the wire.
+// signed reports whether the signature of a request, as it was received, follows AWS's documentation.
 func signed(r *http.Request, body []byte) (ok bool) {
 	given := map[string]string{}
 	for part := range strings.SplitSeq(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 "), ", ") {
@@ -223,9 +223,9 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 	}
 }
 
-// A hostile server, or one that is not an object store, may send any answer.
+// A hostile server, or one that is not an object store, may send any response.
 func TestHostileStoreCannotFillMemory(t *testing.T) {
-	// The handlers of earlier answers may still be writing when the next request arrives.
+	// The handlers of earlier requests may still be writing when the next request arrives.
 	var sent, other, status atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
 	defer elsewhere.Close()

@@ -18,13 +18,13 @@ import (
 // Service is an object store. It is safe for concurrent use.
 type Service interface {
 	Scheme() string // of addresses: "oss" or "s3"
-	// List returns a page of at most max objects (0: the default) with the prefix, in byte order, from token on.
+	// List returns a page of at most max objects with the prefix, in byte order, beginning at token; 0 is the default.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
-	// Get returns n bytes from off, or all if n < 0. With match, it returns ErrOther if the object has another ETag.
+	// Get returns n bytes from off, or all if n < 0. If match is not "" and not the object's ETag, it returns ErrOther.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
-	// Put creates or replaces an object. With absent it only creates one, and returns ErrExists if it exists. After any
-	// error but ErrExists and an *Error below 500 the object may have been put.
+	// Put creates or replaces an object. If absent is set and the object exists, it returns ErrExists. After any error
+	// other than ErrExists and an *Error with a status below 500, the object may have been put.
 	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
 	// Delete deletes an object. A missing object is not an error.
 	Delete(ctx context.Context, bucket, key string) error
@@ -36,15 +36,15 @@ type Object struct {
 	Size     int64
 	ETag     string
 	Modified time.Time
-	Link     bool // a symbolic link, with its own Size and ETag; Head returns the target's
+	Link     bool // a symbolic link; in a listing, Size and ETag are the link's own, but Head returns the target's
 }
 
-// CheckBucket returns what is wrong with a bucket name, or "".
+// CheckBucket says what is wrong with a bucket name. It returns "" for a valid one.
 func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
 		rule = s3Bucket
-		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // these list unordered, or need sessions
+		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // their listings are unordered or they need sessions
 			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
 		}
 	}
@@ -54,14 +54,14 @@ func CheckBucket(scheme, name string) string {
 	return ""
 }
 
-// Page is a part of a listing. If More is set, the listing continues at Token.
+// Page is a part of a listing. If More is set, the next page begins at Token.
 type Page struct {
 	Objects []Object
 	More    bool
 	Token   string
 }
 
-// Answer is an object, or a part of one, being received. The caller must close Body.
+// Answer is a response with an object or a part of one. The caller must close Body.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -69,18 +69,18 @@ type Answer struct {
 	Body   io.ReadCloser
 }
 
-// ErrExists is Put's error, with absent, if the object exists.
+// ErrExists is returned by Put if absent is set and the object exists.
 var ErrExists = errors.New("the object exists already")
 
-// ErrOther is Get's error if the object's ETag is not match.
+// ErrOther is returned by Get if the object's ETag is not match.
 var ErrOther = errors.New("the object has another ETag")
 
-// Error is a service's refusal.
+// Error is an error response of a service.
 type Error struct {
 	Status     int // HTTP status code
 	Code       string
-	Message    string        // one line; "" if the service's is too long
-	RetryAfter time.Duration // requested by the service; 0 if none
+	Message    string        // one line; "" if the service's message is too long
+	RetryAfter time.Duration // the wait requested by the service, or 0
 }
 
 // Text returns the code and the message.
@@ -103,7 +103,7 @@ type Invalid struct{ Err error }
 func (i *Invalid) Error() string { return i.Err.Error() }
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// oneLine returns a service's message on one line, or "" if it is too long.
+// oneLine returns a service's message as one line, or "" if it is too long.
 func oneLine(message string) string {
 	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
 	if len(message) >= 200 {
@@ -115,7 +115,7 @@ func oneLine(message string) string {
 // maxRetryAfter limits the wait that a service may request.
 const maxRetryAfter = 30 * time.Second
 
-// RetryAfter reads the Retry-After header in seconds. It returns 0 for a date.
+// RetryAfter returns the wait in the Retry-After header, limited to maxRetryAfter. It returns 0 for a date.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -132,7 +132,7 @@ func RangeOf(off, n int64) string {
 	return fmt.Sprintf("bytes=%d-%d", off, off+n-1)
 }
 
-// endpointHost returns the host of an endpoint, which may lack a scheme; "" for an empty one.
+// endpointHost returns the host of an endpoint, which may lack a scheme. It returns "" for an empty endpoint.
 func endpointHost(service, endpoint, example string) (string, error) {
 	if endpoint == "" {
 		return "", nil
@@ -143,7 +143,7 @@ func endpointHost(service, endpoint, example string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		// The endpoint is not shown: the part before an @ is secret.
+		// The endpoint is not shown, because a part before an @ is secret.
 		return "", fmt.Errorf("the %s endpoint is not a host; write %s, without user and bucket folder", service, example)
 	}
 	return u.Hostname(), nil
@@ -156,7 +156,7 @@ func ptrOrNil(s string) *string {
 	return &s
 }
 
-// sameServer returns a client that follows no redirects: a signature is valid for one host only.
+// sameServer returns a client that does not follow redirects, because a signature is valid for one host only.
 func sameServer(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     httplimit.Transport(transport),

@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// data is the script's input.
+// data is the input of the page's script, in JSON.
 type data struct {
 	Charts []Chart `json:"charts"`
 	Heat   *heat   `json:"heat"`
 }
 
-// heat is a heat map with one byte per cell, interval by interval, in base64. 255 means Most or more.
+// heat is a heat map. Cells has one byte per cell, interval by interval, in base64; 255 means Most or more.
 type heat struct {
 	Unit       string   `json:"unit"`
 	Every      Number   `json:"every"`
 	Columns    int      `json:"columns"`
-	Partitions []string `json:"partitions"` // the first of each row of cells
+	Partitions []string `json:"partitions"` // the first partition of each row of cells
 	Each       int      `json:"each"`       // partitions per row
 	Most       Number   `json:"most"`
 	Cells      string   `json:"cells"`
@@ -49,7 +49,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 // MaxHeatRows limits the rows of a heat map. If there are more partitions, neighbours share a row.
 const MaxHeatRows = 512
 
-// heatOf returns a heat map for the script, nil if it is empty.
+// heatOf returns a heat map for the script, or nil if it is empty.
 func heatOf(h *Heat) *heat {
 	if h == nil || len(h.Partitions) == 0 || len(h.Counts) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func heatOf(h *Heat) *heat {
 	return d
 }
 
-// highest returns the rate for the brightest colour. It ignores outliers, which would darken all other cells.
+// highest returns the rate that gets the brightest colour. It ignores outliers, which would darken all other cells.
 func highest(rates []float64) float64 {
 	var some []float64
 	for _, r := range rates {

@@ -13,12 +13,12 @@ import (
 // Page is the content of a page, from top to bottom.
 type Page struct {
 	Title  string
-	State  string // a word or two beside the title; "" means none
+	State  string // a word or two beside the title; may be ""
 	Tone   Tone   // of State
 	Lead   []string
 	Facts  []Fact
 	Charts []Chart
-	Heat   *Heat // nil for none
+	Heat   *Heat // may be nil
 	Tables []Table
 }
 
@@ -31,12 +31,12 @@ const (
 	Bad     Tone = "bad"
 )
 
-// Fact is an important number.
+// Fact is an important number at the top of the page.
 type Fact struct {
 	Name, Value, Note string
 }
 
-// Chart plots numbers over time: one point every Every seconds from the start. NaN leaves a gap.
+// Chart plots numbers over time, with a point every Every seconds. NaN leaves a gap.
 type Chart struct {
 	Title  string   `json:"-"`
 	Unit   string   `json:"unit"` // of the values: "" for plain numbers, "s" for seconds of latency, "B" for bytes
@@ -55,20 +55,20 @@ type Number float64
 
 type Values []float64
 
-// Heat holds counts by time and partition, such as rows; the page shows them per second.
+// Heat holds counts, such as numbers of rows, by time and partition. The page shows them per second.
 type Heat struct {
 	Title      string
 	Unit       string
 	Every      float64   // seconds
-	Partitions []string  // their lower bounds, in key order
+	Partitions []string  // lower bounds of the partitions, in key order
 	Counts     [][]int64 // by interval and partition
 }
 
-// Table is a table of text, in which columns of numbers are aligned to the right.
+// Table is a table of text. Columns of numbers are aligned to the right.
 type Table struct {
 	Title   string
 	Columns []string
-	Numbers []bool // by column; missing columns are text
+	Numbers []bool // by column: whether it holds numbers; columns beyond the end do not
 	Rows    [][]string
 	Note    string
 }
@@ -91,7 +91,7 @@ var uplotJS string
 //go:embed uplot/uPlot.min.css
 var uplotCSS string
 
-// languageJS sets a valid language for uPlot's numbers in browsers that report an invalid one.
+// languageJS sets a valid language for uPlot's number formats in browsers that report an invalid one.
 const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
 `
 

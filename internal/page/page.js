@@ -44,7 +44,7 @@
       return [Math.pow(10, Math.floor(Math.log10(low))), Math.pow(10, Math.ceil(Math.log10(high) + 1e-9))];
     } };
   }
-  // A logarithmic axis labels only 1, 2 and 5, or fewer if there is no room.
+  // On a logarithmic axis, label only 1, 2 and 5, or fewer if there is no room.
   function logSplits(u, at, low, high) {
     var all = [], decades = Math.log10(high / low);
     for (var e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Fact is a property of an attempt that must be the same when the attempt is continued.
+// Fact is a property of an attempt that must not change before the attempt is continued.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Input bool   `json:"input,omitempty"` // a property of an input; the user may accept its change
 }
 
-// Made returns a table's creation time in microseconds since 1970 as a fact. other is another attempt's. 0 is unknown.
+// Made returns a table's creation time, in microseconds since 1970, as a fact. other is the time recorded by another
+// attempt. If either is 0, which means unknown, the fact has no value.
 func Made(created, other int64) Fact {
 	f := Fact{Name: "the time at which the table was made"}
 	if created != 0 && other != 0 {
@@ -22,7 +23,7 @@ func Made(created, other int64) Fact {
 	return f
 }
 
-// Changes returns the differences between two lists of facts as text, and whether only inputs differ.
+// Changes describes the differences between two lists of facts, and reports whether only facts about inputs differ.
 func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	inputsOnly = true
 	is := map[string]Fact{}
@@ -52,7 +53,7 @@ func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	return changes, inputsOnly
 }
 
-// shown limits the characters of a value in a message.
+// shown limits the length of a value in a message, in characters.
 const shown = 60
 
 // show shortens a value for a message.
@@ -67,7 +68,7 @@ func show(value string) string {
 	return value
 }
 
-// sharedShown limits the part of a common beginning that a message shows of two long values.
+// sharedShown limits how much of the common beginning of two long values a message shows.
 const sharedShown = 20
 
 // showBoth shortens two different values so that the difference is visible.
@@ -84,6 +85,6 @@ func showBoth(a, b string) (string, string) {
 		return show(a), show(b)
 	}
 	from := same - sharedShown
-	from += slices.Index(was[from:same], ' ') + 1 // begin at a whole word, if there are several
+	from += slices.Index(was[from:same], ' ') + 1 // begin with a whole word, if possible
 	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
 }

@@ -11,16 +11,16 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// StartOver is the advice for an attempt that cannot be continued, in commands with the flag --fresh.
+// StartOver is the advice of commands with the flag --fresh for an attempt that cannot be continued.
 const StartOver = "start over with --fresh"
 
-// UnfitError says that a place or its content is unusable until the user acts. Another attempt would fail, too.
+// UnfitError means that a place or its content is unusable until the user acts. Another attempt would also fail.
 type UnfitError struct{ Cause error }
 
 func (e *UnfitError) Error() string { return e.Cause.Error() }
 func (e *UnfitError) Unwrap() error { return e.Cause }
 
-// Exit returns the command's exit code (exitcode.Coded).
+// Exit returns the command's exit code. It implements exitcode.Coded.
 func (*UnfitError) Exit() int { return 2 }
 
 func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
@@ -41,7 +41,7 @@ func Encode(version int, v any) ([]byte, error) {
 	return append(append(head, text[1:]...), '\n'), nil
 }
 
-// Write replaces a file atomically by Encode's result.
+// Write replaces a file atomically with the result of Encode.
 func Write(name string, perm fs.FileMode, version int, v any) error {
 	text, err := Encode(version, v)
 	if err != nil {
@@ -50,7 +50,7 @@ func Write(name string, perm fs.FileMode, version int, v any) error {
 	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, text)
 }
 
-// Read reads a file that Write wrote. The error is fs.ErrNotExist if there is none, or one of Decode's.
+// Read decodes a file that Write wrote. If there is none, the error wraps fs.ErrNotExist. Otherwise it is like Decode.
 func Read(name string, version int, v any, otherwise string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -59,8 +59,8 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode decodes a value whose member "version" must be the given one. The error is an *UnfitError. It advises to
-// restore a copy, or to use the version of tsimport that wrote it, or otherwise.
+// Decode decodes a value whose member "version" must be the given one. An error is an *UnfitError, which advises to
+// restore a copy or use the version of tsimport that wrote the file, or else to do what otherwise says.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }
 	err := json.Unmarshal(text, &head)
@@ -80,7 +80,7 @@ func Decode(name string, text []byte, version int, v any, otherwise string) erro
 	return nil
 }
 
-// Identify returns an identifier for the texts that name a load, a sync or a job. Equal texts give equal identifiers.
+// Identify returns an identifier for the strings that name a load, a sync or a job. It is the same for equal strings.
 func Identify(parts ...string) string {
 	text, _ := json.Marshal(parts) // strings always marshal
 	sum := sha256.Sum256(text)

@@ -84,7 +84,7 @@ func TestChangesAreNamed(t *testing.T) {
 	}
 }
 
-// TestLongValuesShowTheirDifference shows the part after a long common beginning.
+// TestLongValuesShowTheirDifference expects messages to leave out a long common beginning.
 func TestLongValuesShowTheirDifference(t *testing.T) {
 	long := strings.Repeat("键 string, ", 10)
 	for _, c := range []struct{ was, is string }{

@@ -1,3 +1,3 @@
-// Package runmetrics reports to Prometheus how a command ended, in a file for node_exporter's textfile collector.
-// pipeline/status has the metrics of a running load.
+// Package runmetrics writes how a command ended to a file that Prometheus reads through node_exporter's textfile
+// collector. Package pipeline/status provides the metrics of a running load.
 package runmetrics

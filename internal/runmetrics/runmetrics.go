@@ -21,7 +21,7 @@ import (
 
 // Run is a finished command, or one load of a job.
 type Run struct {
-	Command, Table, Load string // labels; Load is the name of a job or of a load in it
+	Command, Table, Load string // labels; Load is the name of a job or of one of its loads
 
 	Ended    time.Time
 	Took     time.Duration
@@ -44,18 +44,18 @@ type labels [3]string
 
 func (r *Run) labels() labels { return labels{r.Command, r.Table, r.Load} }
 
-// success is the metric that a failed run leaves unchanged.
+// success is the metric with the time of the last success. A failed run does not change it.
 const success = "tsimport_last_run_success_timestamp_seconds"
 
 const successHelp = "When the last run with exit code 0 ended, in seconds since 1970."
 
 type collector struct {
 	runs    []Run
-	earlier map[labels]float64 // times of the last success before these runs
-	more    []labels           // runs in earlier without other metrics
+	earlier map[labels]float64 // times of last successes before these runs
+	more    []labels           // labels in earlier for which there is no run
 }
 
-// others returns runs in the file that a failed job may not have reached, whose last success is kept.
+// others returns the labels of earlier runs that a failed job may not have reached, so that their last success is kept.
 func others(runs []Run, earlier map[labels]float64) (more []labels) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
 		return nil
@@ -110,8 +110,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// WriteFile writes the metrics of runs in the text format: a file atomically, a pipe or device directly. A failed run
-// keeps the time of its last success. An existing file that is not a metrics file is an error.
+// WriteFile writes the metrics of runs in Prometheus's text format. It replaces a file atomically and writes to a pipe
+// or device directly. A failed run keeps the time of its last success. It refuses to replace any other kind of file.
 func WriteFile(ctx context.Context, path string, runs []Run) error {
 	o, err := atomicfile.Find(path)
 	if err != nil {
@@ -144,10 +144,10 @@ func WriteFile(ctx context.Context, path string, runs []Run) error {
 	})
 }
 
-// maxFile is the size of the largest existing file that is read.
+// maxFile limits the size of an existing metrics file, in bytes.
 const maxFile = 1 << 20
 
-// successes reads the times of the last successes from a metrics file; a missing file has none.
+// successes reads the times of the last successes from a metrics file. It returns nil if there is no file.
 func successes(path string) (map[labels]float64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,5 +185,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pipeWait limits the wait for a pipe's reader, so that it does not delay the end of the command for long.
+// pipeWait limits the wait for a pipe's reader, which delays the end of the command.
 const pipeWait = 5 * time.Second

@@ -14,14 +14,14 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Names of folders in the directory and of files in them. Nothing else is ever removed.
+// Names of folders in the directory and of files in them. The package removes nothing else.
 const (
 	folderPrefix = "tsimport-spill-"
 	lockName     = "lock"
 	framesName   = "frames"
 )
 
-// lockText begins a lock file; the process id follows. A folder without such a file is not one of this package.
+// lockText begins a lock file; the process ID follows. A folder without such a file was not made by this package.
 const lockText = "tsimport spills rows here; process "
 
 // folder is one run's folder. Its lock file stays locked until the process ends, even if it is killed.
@@ -44,8 +44,8 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// hold locks the lock file and only then writes lockText to it, so that no other run removes the folder in between. A
-// process killed in between leaves an empty folder.
+// hold locks the lock file before it writes lockText to it, so that no other run removes the folder in the meantime. A
+// process killed between the two steps leaves a folder that is never removed.
 func (f *folder) hold() error {
 	locked, err := f.lock.TryLock()
 	switch {
@@ -72,14 +72,14 @@ func createFile(path string) (file, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
-// remove removes the folder. The file of frames must be closed.
+// remove removes the folder. The file of frames must have been closed.
 func (f *folder) remove() error {
 	_ = f.lock.Unlock()
 	return removeFolder(f.path)
 }
 
-// removeFolder removes a run's files and then the folder, unless it contains something else. The lock file goes last:
-// while it exists, the next run can finish the removal.
+// removeFolder removes a run's files and then the folder, unless it contains something else. The lock file is the last
+// file removed: while it exists, the next run can finish the removal.
 func removeFolder(path string) error {
 	for _, name := range []string{filepath.Join(path, framesName), filepath.Join(path, lockName), path} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +89,7 @@ func removeFolder(path string) error {
 	return nil
 }
 
-// sweep removes folders in dir left by runs that were killed, as far as permissions allow.
+// sweep removes the folders of killed runs from dir, as far as permissions allow.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,7 +124,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether the file is unlocked and still the one that was examined before; false if unknown.
+// isUnlocked reports whether the file is known to be unlocked and to be the file with the information looked.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil || !locked {

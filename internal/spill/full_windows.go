@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Codes for a full disk in winerror.h.
+// Error codes for a full disk, from winerror.h.
 const (
 	errorHandleDiskFull = syscall.Errno(39)
 	errorDiskFull       = syscall.Errno(112)

@@ -7,10 +7,10 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// packBytes is the compressor's block size. A small block suffices, because rows resemble their neighbours.
+// packBytes is the compressor's block size. A small block suffices because neighbouring rows are similar.
 const packBytes = 256 << 10
 
-// keepBytes is the largest buffer of compressed bytes kept for the next frame.
+// keepBytes is the size of the largest buffer that is kept for the next frame.
 const keepBytes = 2 << 20
 
 // packer is a compressor and its output. S2 takes less CPU than the fastest zstd, but its frames are 50 % larger.
@@ -23,7 +23,7 @@ func newPacker() *packer {
 	return &packer{encoder: s2.NewWriter(nil, s2.WriterConcurrency(1), s2.WriterBlockSize(packBytes))}
 }
 
-// rest frees a large buffer before the packer goes back to the pool. The packer may be nil.
+// rest frees a large buffer before the packer is returned to the pool. The packer may be nil.
 func (p *packer) rest() *packer {
 	if p != nil && cap(p.out) > keepBytes {
 		p.out = nil
@@ -60,14 +60,14 @@ func newUnpacker() *unpacker {
 	return &unpacker{decoder: s2.NewReader(nil, s2.ReaderMaxBlockSize(packBytes))}
 }
 
-// unpack appends the decompressed bytes of a frame to dst, which must have room for them.
+// unpack appends the raw decompressed bytes of a frame to dst, which must have room for them.
 func (u *unpacker) unpack(dst []byte, raw int) ([]byte, error) {
 	u.decoder.Reset(bytes.NewReader(u.in))
 	_, err := io.ReadFull(u.decoder, dst[len(dst):len(dst)+raw])
 	return dst[:len(dst)+raw], err
 }
 
-// rest frees a large buffer before the unpacker goes back to the pool. The unpacker may be nil.
+// rest frees a large buffer before the unpacker is returned to the pool. The unpacker may be nil.
 func (u *unpacker) rest() *unpacker {
 	if u != nil && cap(u.in) > keepBytes {
 		u.in = nil

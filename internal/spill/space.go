@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// blockBytes is the unit of allocation, as in most file systems, so that the file's length is its size on disk.
+// blockBytes is the unit of allocation. Most file systems use the same, so the file's length is its size on disk.
 const blockBytes = 4096
 
 // extent is a run of blocks in the file, in bytes.
@@ -13,17 +13,17 @@ type extent struct{ at, bytes int64 }
 
 func (e extent) end() int64 { return e.at + e.bytes }
 
-// space tracks the file's used blocks. A frame may be spread over several extents: frames of slow lanes stay for
-// minutes among short-lived ones, and the holes between them would soon be too small for contiguous frames. So the file
-// grows only if it has no hole, and is never larger than the most space used at once.
+// space tracks the file's used blocks. A frame may be spread over several extents, because frames of slow lanes remain
+// for minutes among short-lived ones, and the holes between them would soon be too small for contiguous frames. So the
+// file grows only if its holes are used up, and is never larger than the most space used at once.
 type space struct {
-	holes []extent // in file order; adjacent ones are merged, and none touches the end
+	holes []extent // in file order; none touches another or the end
 	end   int64    // length of the file
 	max   int64    // limit of end; 0 means no limit
 }
 
-// take allocates extents with a total of bytes, rounded up to blocks: the first hole that is large enough, else several
-// holes from the lowest on, then space beyond the end. It returns false, and takes nothing, if that would exceed max.
+// take allocates extents with a total of bytes, rounded up to blocks: the first hole that is large enough or, if there
+// is none, the first holes and then space at the end. It returns false, and takes nothing, if that would exceed max.
 func (s *space) take(bytes int) ([]extent, bool) {
 	need := (int64(bytes) + blockBytes - 1) / blockBytes * blockBytes
 	if need == 0 {
@@ -56,7 +56,7 @@ func (s *space) take(bytes int) ([]extent, bool) {
 	return taken, true
 }
 
-// cut takes bytes off the front of a hole.
+// cut removes bytes from the front of a hole.
 func (s *space) cut(i int, bytes int64) {
 	s.holes[i].at += bytes
 	s.holes[i].bytes -= bytes
@@ -65,7 +65,7 @@ func (s *space) cut(i int, bytes int64) {
 	}
 }
 
-// give frees extents. The end moves down over unused blocks.
+// give frees extents. If that leaves a hole at the end, it shortens the file.
 func (s *space) give(extents []extent) {
 	for _, e := range extents {
 		i, _ := slices.BinarySearchFunc(s.holes, e, func(h, e extent) int { return cmp.Compare(h.at, e.at) })

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// ErrFull says that a frame would exceed MaxBytes, or that the disk or the user's quota is full.
+// ErrFull means that a frame would exceed MaxBytes, or that the disk or the user's quota is full.
 var ErrFull = errors.New("no space left for spilled rows")
 
 var errClosed = errors.New("the spill store is closed")
@@ -19,15 +19,15 @@ var errClosed = errors.New("the spill store is closed")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type Options struct {
-	Dir      string // the folder in which the store creates its own; "" means os.TempDir()
-	MaxBytes int64  // on disk; 0 means no limit
+	Dir      string // folder in which the store creates its own; "" means os.TempDir()
+	MaxBytes int64  // maximum size on disk; 0 means no limit
 }
 
-// Store keeps frames in one file. It is safe for concurrent use. At most two callers compress, or decompress, at once.
+// Store keeps frames in one file. It is safe for concurrent use. At most poolSize calls compress at the same time.
 type Store struct {
 	dir       string
-	packers   chan *packer   // a nil one is created when needed
-	unpackers chan *unpacker // as packers
+	packers   chan *packer   // nil stands for a packer that has not been created yet
+	unpackers chan *unpacker // like packers
 	create    func(name string) (file, error)
 
 	mu     sync.Mutex
@@ -38,7 +38,7 @@ type Store struct {
 	closed bool
 }
 
-// file is the part of *os.File that a store needs. Tests replace it by one that fails.
+// file is the part of *os.File that a store needs. Tests replace it with one that fails.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -46,21 +46,21 @@ type file interface {
 	Truncate(size int64) error
 }
 
-// Frame identifies bytes in a Store. The zero Frame identifies none. Frames are comparable.
+// Frame identifies bytes in a Store. The zero Frame identifies no bytes. Frames are comparable.
 type Frame struct{ kept *kept }
 
 type kept struct {
-	raw, disk int    // bytes before and after compression, without the rest of the last block
+	raw, disk int    // bytes before and after compression, without the unused end of the last block
 	sum       uint32 // CRC-32C of the compressed bytes; not used by ReadAt
 	extents   []extent
 	freed     bool // guarded by Store.mu
 }
 
-// Usage is the size of a store now and in the past.
+// Usage holds the current and past sizes of a store.
 type Usage struct {
-	Frames        int   // now
+	Frames        int   // number of frames that have not been freed
 	RawBytes      int64 // uncompressed size of these frames
-	DiskBytes     int64 // length of the file now
+	DiskBytes     int64 // current length of the file
 	PeakDiskBytes int64 // largest DiskBytes so far
 	WrittenBytes  int64 // all compressed bytes written so far
 }
@@ -69,7 +69,7 @@ type Usage struct {
 // faster than most disks write.
 const poolSize = 2
 
-// Open makes a store and removes the folders of killed runs in the directory. The first frame creates the store's own.
+// Open makes a store and removes the folders of killed runs from Dir. The first frame creates the store's own folder.
 func Open(o Options) (*Store, error) {
 	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
@@ -89,7 +89,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Write compresses data into one frame. Its error wraps ErrFull if there is no space. Errors leave the store unchanged.
+// Write compresses data into one frame. If there is no space, the error wraps ErrFull. Errors leave the store unchanged.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()
@@ -103,7 +103,7 @@ func (s *Store) Write(data ...[]byte) (Frame, error) {
 	return s.keep(&kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}, p.out)
 }
 
-// Keep is Write without compression, so that ReadAt can read parts. The store does not check these bytes for damage.
+// Keep is like Write, but does not compress, so that ReadAt can read parts. ReadAt does not detect damage.
 func (s *Store) Keep(data []byte) (Frame, error) {
 	return s.keep(&kept{raw: len(data), disk: len(data)}, data)
 }
@@ -113,7 +113,7 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
-	// No lock is needed while writing: nobody else uses these extents.
+	// No lock is needed while writing, because no other call uses these extents.
 	rest := data
 	for _, e := range k.extents {
 		n := min(int(e.bytes), len(rest))
@@ -177,7 +177,7 @@ func (s *Store) giveBackLocked(k *kept) {
 	before := s.space.end
 	s.space.give(k.extents)
 	if s.space.end < before {
-		// Under the lock, because it could cut off another call's new bytes. If it fails, the file is longer than necessary.
+		// Truncate under the lock, so that it cannot cut off another call's new bytes. A failure only wastes space.
 		_ = s.file.Truncate(s.space.end)
 	}
 	s.measure()
@@ -190,7 +190,7 @@ func (s *Store) writeError(err error) error {
 	return fmt.Errorf("write spill frame: %w", err)
 }
 
-// Read appends a frame's bytes to dst. A damaged frame is an error and leaves dst unchanged.
+// Read appends a frame's bytes to dst. If the frame is damaged, it returns an error and dst unchanged.
 func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	file, folder, err := s.holds(f)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ReadAt reads bytes of a frame of Keep, from at on, until dst is full.
+// ReadAt fills dst with bytes of a frame that Keep wrote, beginning at offset at.
 func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
 	file, folder, err := s.holds(f)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
 	return readExtents(file, folder, f.kept.extents, dst, at)
 }
 
-// holds returns the file and folder with a frame, or an error if it was freed or never written.
+// holds returns the file and folder that hold a frame, or an error if the frame was freed or never written.
 func (s *Store) holds(f Frame) (file, *folder, error) {
 	if f.kept == nil {
 		return nil, nil, errors.New("read spill frame: it was never written")
@@ -260,7 +260,7 @@ func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64
 	return nil
 }
 
-// Free frees a frame's space, after which it cannot be read. Freeing it again, or freeing the zero Frame, does nothing.
+// Free frees a frame, which then can no longer be read. Freeing it again, or freeing the zero Frame, does nothing.
 func (s *Store) Free(f Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,14 +274,14 @@ func (s *Store) Free(f Frame) {
 	s.giveBackLocked(k)
 }
 
-// Usage returns the size of the store now and in the past.
+// Usage returns the current and past sizes of the store.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage
 }
 
-// Close removes all frames and the store's folder. The store may be nil. Other calls must have returned.
+// Close removes all frames and the store's folder. The store may be nil. All other calls must have returned.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil

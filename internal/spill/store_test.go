@@ -46,7 +46,7 @@ func noise(seed uint64, n int) []byte {
 	return b
 }
 
-// rows returns bytes that resemble rows: names repeat, and values partly.
+// rows returns bytes that resemble rows: all names and some values repeat.
 func rows(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var b []byte
@@ -92,7 +92,7 @@ func TestReadReusesLargeBuffer(t *testing.T) {
 	conformance.True(t, err == nil && &got[:1][0] == &buf[:1][0], "another buffer, %v", err)
 }
 
-// TestOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk usage with the largest total.
+// TestOperationsKeepFramesAndReuseSpace compares a store with a map, and its file with the most space used at once.
 func TestOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := conformance.Try(os.MkdirTemp("", "spill-test-*")).Must(t)
@@ -160,7 +160,7 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 		return conformance.Try(os.Stat(s.folder.framesPath())).Must(t).Size()
 	}
 	for i := range frames {
-		// The last block is written only as far as it is used.
+		// Only the used part of the last block is written.
 		got, most := length(), s.Usage().DiskBytes
 		conformance.True(t, got <= most && got > most-blockBytes, "the file has %d bytes, usage says %d", got, most)
 		s.Free(frames[len(frames)-1-i])
@@ -171,7 +171,7 @@ func TestFileLengthEqualsUsage(t *testing.T) {
 func TestLongLivedFrameDoesNotWasteSpace(t *testing.T) {
 	s := open(t, Options{})
 	var live int64
-	for i := range 200 { // every tenth frame stays; the holes between differ from the next frame by a block
+	for i := range 200 { // every tenth frame is kept; the holes between them differ from the next frame by a block
 		f := write(t, s, noise(uint64(i), (i%7+1)*blockBytes-50))
 		if i%10 == 0 {
 			live += int64(f.kept.disk)
@@ -255,7 +255,7 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 	}))
 }
 
-// TestSpaceIsNeverSharedOrLost keeps a list of each block's owner.
+// TestSpaceIsNeverSharedOrLost compares space with a list of each block's owner.
 func TestSpaceIsNeverSharedOrLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int64{0, 20 * blockBytes}).Draw(t, "limit")
@@ -339,7 +339,7 @@ func TestKeptFrameIsReadInParts(t *testing.T) {
 	conformance.Is(t, s.ReadAt(holes[1], make([]byte, 1), 0), errClosed, "closed")
 }
 
-// childDir names, in the environment of a child process, the directory it spills to.
+// childDir is the environment variable with the directory that a child process spills to.
 const childDir = "TSIMPORT_TEST_SPILL_DIR"
 
 // TestChildSpills runs only in the child processes of other tests.
@@ -350,7 +350,7 @@ func TestChildSpills(t *testing.T) {
 	}
 	must(t, conformance.ErrorOf(conformance.Try(Open(Options{Dir: dir})).Must(t).Write([]byte("rows"))))
 	os.Stdout.WriteString("spilled\n")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or exits
 }
 
 // child starts a process and waits until it has spilled to dir; kill kills it.
@@ -407,7 +407,7 @@ func TestStoreWithoutFramesHasNoFolder(t *testing.T) {
 	conformance.Equal(t, len(names(t, dir)), 0, "names")
 }
 
-// TestOnlyAbandonedFoldersOfRunsAreRemoved fills a directory with near misses.
+// TestOnlyAbandonedFoldersOfRunsAreRemoved fills a directory with folders that only resemble abandoned ones.
 func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, content string) {
@@ -489,7 +489,7 @@ func TestFullStoreKeepsEarlierFrames(t *testing.T) {
 		got, err := s.Read(f, nil)
 		conformance.True(t, err == nil && bytes.Equal(got, want), "an earlier frame: %v", err)
 	}
-	s.Free(a) // leaves a hole of three blocks; with the one after the end it holds a frame of four
+	s.Free(a) // leaves a hole of three blocks, which can hold a frame of four with the block after the end
 	third := noise(4, 4*blockBytes-50)
 	got, err := s.Read(write(t, s, third), nil)
 	conformance.True(t, err == nil && bytes.Equal(got, third), "a frame in two pieces: %v", err)
@@ -526,7 +526,7 @@ func (f *failing) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// failingStore makes a store on a failing file that still works.
+// failingStore makes a store on a failing file that does not fail yet.
 func failingStore(t *testing.T) (*Store, *failing) {
 	s, f := open(t, Options{}), &failing{}
 	s.create = func(path string) (inner file, err error) {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// longest is the longest word, in letters, that is compared: the time grows with the product of both lengths.
+// longest limits the letters of a word that is compared, because the time grows with the product of both lengths.
 const longest = 64
 
-// Nearest returns the words closest to a mistyped one, or none if all differ too much. Case counts little.
+// Nearest returns the words closest to a mistyped one, or none if all differ too much. A difference in case counts half.
 func Nearest(word string, words []string) (near []string) {
 	least := 2 * max(1, utf8.RuneCountInString(word)/3)
 	length := utf8.RuneCountInString(word)
@@ -37,7 +37,8 @@ func Hint(word string, words []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// distance is twice the number of letters to change, drop, insert or swap to turn a into b. Changed case counts half.
+// distance returns twice the number of letters to replace, delete, insert or swap to turn a into b. A change of case
+// counts half.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {

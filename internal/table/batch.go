@@ -10,7 +10,7 @@ type Batch struct {
 	MaxRows int // 0 means MaxBatchRows
 	// MaxBytes limits the rows' accounted bytes and the request's body; 0 means the service's limits.
 	MaxBytes int
-	// RowExtra is the number of bytes sent with every row besides its PlainBuffer bytes, Extra that of a row; nil means 0.
+	// RowExtra is the number of bytes sent with each row in addition to its PlainBuffer. Extra, if set, returns further ones.
 	RowExtra int
 	Extra    func(Ref) int
 
@@ -18,7 +18,7 @@ type Batch struct {
 	body int // upper limit of the bytes sent
 }
 
-// Add adds the row if it fits, and reports whether it did. A first row always fits. The caller excludes duplicate keys.
+// Add adds the row if it fits, and reports whether it did. A first row always fits. Its key must not be in the batch.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.bodySize(r)
@@ -39,7 +39,7 @@ func (b *Batch) fits(size, body int) bool {
 	return size <= MaxBatchBytes && body <= MaxBodyBytes && (b.MaxBytes == 0 || max(size, body) <= b.MaxBytes)
 }
 
-// Replace replaces the i-th row and reports whether the new one fits.
+// Replace replaces row i if the new one fits, and reports whether it did.
 func (b *Batch) Replace(i int, r Ref) bool {
 	was, row := b.Rows[i], r.Row()
 	size, body := b.size-was.Row().Size()+row.Size(), b.body-b.bodySize(was)+b.bodySize(r)
@@ -50,7 +50,7 @@ func (b *Batch) Replace(i int, r Ref) bool {
 	return true
 }
 
-// bodySize returns the largest number of bytes that the row takes in a request's body.
+// bodySize returns an upper limit of the bytes that the row takes in a request's body.
 func (b *Batch) bodySize(r Ref) int {
 	n := r.Row().Bytes() + bodyBytesPerRow + b.RowExtra
 	if b.Extra != nil {

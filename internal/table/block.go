@@ -1,6 +1,6 @@
 package table
 
-// Row is a view into its Block, made of offsets. It is never a heap object, and is frozen once appended.
+// Row is a view into its Block, made of offsets. It is never allocated on its own and never changes once appended.
 type Row struct {
 	Hash   uint64 // of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
@@ -13,13 +13,13 @@ type Row struct {
 	size   uint32 // accounted bytes; from bit ownMode on, the row's own mode plus one
 }
 
-// RowBytes is the memory of a Row.
+// RowBytes is the size of a Row in memory, in bytes.
 const RowBytes = 40
 
-// suspect is the bit of Row.line that says that an earlier process may have sent the row. Spilling preserves it.
+// suspect is the bit of Row.line that means that an earlier process may have sent the row. Spilling preserves it.
 const suspect = 1 << 31
 
-// Suspect reports whether an earlier process may have sent the row, so that it may have been applied or may be later.
+// Suspect reports whether an earlier process may have sent the row, which may have been applied or may be applied later.
 func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 
 // SetSuspect records that an earlier process may have sent the row.
@@ -34,7 +34,7 @@ func (r *Row) Size() int { return int(r.size & (1<<ownMode - 1)) }
 // Units returns the row's cost in write capacity units.
 func (r *Row) Units() int { return CapacityUnits(r.Size()) }
 
-// Mode returns the row's own mode if it has one, else of, its load's mode.
+// Mode returns the row's own mode, or the mode of its load if it has none.
 func (r *Row) Mode(of Mode) Mode {
 	if own := r.size >> ownMode; own > 0 {
 		return Mode(own - 1)
@@ -54,7 +54,7 @@ func (r *Row) Line() uint32 { return r.line &^ suspect }
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 
-// Split is a part of a source from which blocks are made. They all share it.
+// Split is a part of a source. All blocks made from it share it.
 type Split struct {
 	Source  string
 	Ordinal int // of the source in the run
@@ -71,25 +71,26 @@ type Split struct {
 	Position Position
 }
 
-// Position is a place in the hand-over order. For a source read in its own order it is the source's ordinal and the
-// record's number. Sources read by a schedule share one numbering, along the schedule, under the ordinal of the first.
+// Position is a place in the hand-over order. For a source read in its own order, it is the ordinal of the source and
+// the number of the record. The records of sources read by a schedule are numbered in that order, with the ordinal of
+// the first source.
 type Position struct {
 	Source int
 	Record int64
 }
 
 // Block holds packed rows of one split and one lane: each row's ordering key, PlainBuffer bytes and original record.
-// Blocks move between rooms and are spilled. One worker fills a block, which is frozen at the hand-over; only Pending
-// changes afterwards, and only in the room that holds the block.
+// Blocks move between packages and are spilled. One worker fills a block, which does not change after the hand-over,
+// except for Pending, which belongs to the package that holds the block.
 type Block struct {
 	Split *Split
 	Data  []byte
 	Rows  []Row
 
-	// From and To bound its records in the split: no other block of its lane has rows in between. A To of 0 means the end.
+	// From and To bound the block's records in the split. No other block of its lane has rows between them. 0 means the end.
 	From, To uint32
 
-	Pending int // rows that keep the block in memory
+	Pending int // number of rows that keep the block in memory
 
 	// Reusable means that the block's memory is reused once no row is pending.
 	Reusable bool
@@ -108,8 +109,8 @@ func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*RowBytes }
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
 
-// Append makes a row of the end of Data: its ordering key is Data[key:body], its PlainBuffer bytes are Data[body:]. It
-// then appends the original record, which may be nil. size is the row's accounted bytes.
+// Append appends a row whose ordering key is Data[key:body] and whose PlainBuffer bytes are Data[body:]. It then appends
+// the original record, which may be nil, to Data. size is the row's accounted bytes.
 func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	raw := len(b.Data)
 	b.Data = append(b.Data, record...)
@@ -121,14 +122,14 @@ func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	})
 }
 
-// AppendMade appends a row given its ordering key, PlainBuffer bytes and accounted bytes.
+// AppendMade is like Append, but copies the ordering key and the PlainBuffer bytes to Data, and takes no record.
 func (b *Block) AppendMade(key, body []byte, size int, m Span) {
 	start := len(b.Data)
 	b.Data = append(append(b.Data, key...), body...)
 	b.Append(start, start+len(key), size, m, nil)
 }
 
-// Copy appends the rows with these indices of another block.
+// Copy appends the rows of another block with the given indices.
 func (b *Block) Copy(from *Block, rows []int32) {
 	for _, i := range rows {
 		r := from.Rows[i]
@@ -139,7 +140,7 @@ func (b *Block) Copy(from *Block, rows []int32) {
 	}
 }
 
-// CopyAll appends all rows of another block.
+// CopyAll replaces the block's rows with those of another block.
 func (b *Block) CopyAll(from *Block) {
 	b.Data, b.Rows = append(b.Data[:0], from.Data...), append(b.Rows[:0], from.Rows...)
 }
@@ -155,7 +156,7 @@ func (b *Block) Keep(keep func(i int32) bool) {
 	b.Rows = kept
 }
 
-// Memory returns the number of bytes in Data of the rows with these indices.
+// Memory returns the number of bytes that the rows with the given indices occupy in Data.
 func (b *Block) Memory(rows []int32) (n int) {
 	for _, i := range rows {
 		n += int(b.Rows[i].end - b.Rows[i].key)
@@ -163,7 +164,7 @@ func (b *Block) Memory(rows []int32) (n int) {
 	return n
 }
 
-// Truncate drops the rows of the records from number n on, counted from 0.
+// Truncate drops the rows of record n and later records, counted from 0 in the split.
 func (b *Block) Truncate(n int) {
 	rows := len(b.Rows)
 	for rows > 0 && int(b.Rows[rows-1].record) >= n {
@@ -187,7 +188,7 @@ func (s *Split) Reject(m Span, why Reason, raw []byte) Reject {
 	}
 }
 
-// Place returns the number of records before the i-th row's in its split.
+// Place returns the number of records before row i in its split.
 func (b *Block) Place(i int32) uint32 { return b.Rows[i].record }
 
 // Ref refers to one row of a block.
@@ -198,13 +199,13 @@ type Ref struct {
 
 func (r Ref) Row() *Row { return &r.Block.Rows[r.Index] }
 
-// Memory returns the row's bytes of memory in its block.
+// Memory returns the number of bytes that the row occupies in its block.
 func (r Ref) Memory() int64 {
 	row := r.Row()
 	return int64(row.end-row.key) + RowBytes
 }
 
-// Number returns the number, from 0, of the row's record in its source. It is known once the split is handed over.
+// Number returns the number, from 0, of the row's record in its source. It is valid once the split is handed over.
 func (r Ref) Number() int64 { return r.Block.Split.FirstRecord + int64(r.Row().record) }
 
 // Position returns the row's place in the hand-over order.
@@ -232,7 +233,7 @@ func (r Ref) Within() (from, to uint32) {
 	return row.body, row.raw
 }
 
-// Record returns the original record in the input, empty for formats that are not text.
+// Record returns the original record in the input. It is empty for formats that are not text.
 func (r Ref) Record() []byte {
 	row := r.Row()
 	return r.Block.Data[row.raw:row.end]

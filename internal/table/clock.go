@@ -2,8 +2,8 @@ package table
 
 import "time"
 
-// LocalTime returns the instant at which clocks in a zone show a wall-clock time, given in UTC: the first if they show
-// it twice. It returns false if clocks skip it, where time.Date would return another time.
+// LocalTime returns the instant at which clocks in a zone show the time that wall is in UTC. If they show it twice, it
+// returns the first instant. It returns false if clocks skip the time; time.Date would return another time.
 func LocalTime(wall time.Time, zone *time.Location) (at time.Time, ok bool) {
 	if zone == time.UTC {
 		return wall, true
@@ -14,7 +14,7 @@ func LocalTime(wall time.Time, zone *time.Location) (at time.Time, ok bool) {
 	if at.Unix()+int64(offset) != wall.Unix() {
 		return at, false
 	}
-	// time.Date may return either of two instants.
+	// If there are two instants, time.Date may return either of them.
 	start, _ := at.ZoneBounds()
 	if start.IsZero() {
 		return at, true

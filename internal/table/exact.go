@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PrintsDouble reports whether text is how AppendDouble, Go, Python, Java's Double.toString or C's %.17g print the
-// double f. Other texts (007, 10.50, 1e3) may mean more than a number. f is the value of text.
+// PrintsDouble reports whether text, whose value is f, is as AppendDouble, Go, Python, Java's Double.toString or C's
+// %.17g would print f. Other texts, such as 007, 10.50 or 1e3, may mean more than a number.
 func PrintsDouble(text []byte, f float64) bool {
 	if n, _ := significant(make([]byte, 0, 40), text); len(n) > 17 || !KeepsDouble(text, f) {
 		return false
@@ -40,9 +40,9 @@ func PrintsDouble(text []byte, f float64) bool {
 	return signed && padded && !zero && (a < 1e-4 || a >= 1e6) && (len(digits) > 1 || digits[0] != '0')
 }
 
-// KeepsDouble reports whether f, the double nearest to the decimal number text, preserves it: f, rounded to as many
-// significant digits as text has, has the same digits. This holds for 0.1 and 0.10000000000000001 (17 digits, as many
-// programs print), but not for 0.1000000000000000055 and 12345678901234567891.
+// KeepsDouble reports whether f, the double nearest to the decimal number text, preserves its digits: rounding f to as
+// many significant digits as text has gives text again. This is so for 0.1 and 0.10000000000000001 (many programs print
+// 17 digits), but not for 0.1000000000000000055 and 12345678901234567891.
 func KeepsDouble(text []byte, f float64) bool {
 	var room [40]byte
 	digits, exponent := significant(room[:0], text)
@@ -50,7 +50,7 @@ func KeepsDouble(text []byte, f float64) bool {
 		return true // a double preserves any 15 digits
 	}
 	if len(digits) > maxDigits {
-		return false // no double has that many
+		return false // no double has so many digits
 	}
 	var printed, back [40]byte
 	same, at := significant(printed[:0], strconv.AppendFloat(back[:0], f, 'e', len(digits)-1, 64))
@@ -62,7 +62,8 @@ const (
 	maxDigits      = 767 // of the exact decimal text of a double
 )
 
-// significant appends a number's digits without outer zeros, and returns the first one's power of ten. Zero has none.
+// significant appends a number's digits without leading and trailing zeros, and returns the first digit's power of ten.
+// It appends no digits for zero.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
 	point, seen := -1, 0 // digits before the point, and so far, from the first significant one on

@@ -9,12 +9,12 @@ import (
 	"hash/maphash"
 )
 
-// AppendKey appends one primary-key column to an ordering key. Ordering keys compare bytewise as Tablestore orders
-// rows: integers numerically, strings and binary values by unsigned bytes, a prefix first. Two rows have the same
-// primary key if and only if their ordering keys are equal.
+// AppendKey appends one primary-key column to an ordering key. Comparing the bytes of ordering keys gives Tablestore's
+// order of rows: integers numerically, strings and binary values by unsigned bytes, a prefix first. Two rows have the
+// same primary key if and only if their ordering keys are equal.
 //
-// An integer is 8 bytes, big endian, sign flipped. In a string or binary value, 0x00 becomes 0x00 0xff, and 0x00 0x01
-// ends it. So no value is a prefix of another, and the next column cannot affect the order.
+// An integer is 8 bytes, big endian, with the sign bit flipped. In a string or binary value, 0x00 becomes 0x00 0xff, and
+// 0x00 0x01 ends the value. So no value is a prefix of another, and the next column cannot affect the order.
 func AppendKey(dst []byte, v Value) []byte {
 	if v.Type == Integer {
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int)^(1<<63))
@@ -51,7 +51,7 @@ func FirstColumn(t Type, key []byte) int {
 
 var errCutKey = errors.New("decode ordering key: it ends within its first column")
 
-// DecodeKey returns the value of an ordering key's first column, and its encoded length. The value's bytes are a copy.
+// DecodeKey returns the value of an ordering key's first column, of type t, and its encoded length. It copies the bytes.
 func DecodeKey(t Type, key []byte) (Value, int, error) {
 	if !t.KeyType() {
 		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)
@@ -79,7 +79,7 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 // KeyRange is the range of ordering keys from Lower up to Upper, exclusive. Nil means no bound.
 type KeyRange struct{ Lower, Upper []byte }
 
-// Within returns the intersection of two ranges, false if it is empty.
+// Within returns the intersection of two ranges, or false if it is empty.
 func (r KeyRange) Within(o KeyRange) (KeyRange, bool) {
 	if bytes.Compare(o.Lower, r.Lower) > 0 {
 		r.Lower = o.Lower
@@ -103,16 +103,16 @@ func OrderingKey(values []Value) (key []byte) {
 	return key
 }
 
-// In a load into several tables, ordering keys begin with the table's name and a zero byte, which names cannot contain.
-// So each table's keys are contiguous, and code that orders, queues and remembers keys need not know about tables.
+// In a load into several tables, ordering keys begin with the table's name and a zero byte, which no name contains. So
+// each table's keys are contiguous, and code that orders, queues or remembers keys need not know about tables.
 
-// AppendTable appends the beginning of the ordering keys of a table's rows.
+// AppendTable appends the prefix of the ordering keys of a table's rows.
 func AppendTable(dst []byte, name string) []byte { return append(append(dst, name...), 0) }
 
-// AppendTableEnd appends the least ordering key after all keys of the table.
+// AppendTableEnd appends the exclusive upper bound of the ordering keys of a table's rows.
 func AppendTableEnd(dst []byte, name string) []byte { return append(append(dst, name...), 1) }
 
-// CutTable splits an ordering key into the table's name and the rest.
+// CutTable splits an ordering key into the table's name and the rest. The name is nil if key has none.
 func CutTable(key []byte) (name, rest []byte) {
 	i := bytes.IndexByte(key, 0)
 	if i < 0 {
@@ -121,7 +121,7 @@ func CutTable(key []byte) (name, rest []byte) {
 	return key[:i], key[i+1:]
 }
 
-// Compare orders values of one key column type as Tablestore does.
+// Compare compares two values of the same key column type in Tablestore's order.
 func Compare(a, b Value) int {
 	if a.Type == Integer {
 		return cmp.Compare(a.Int, b.Int)
@@ -129,7 +129,8 @@ func Compare(a, b Value) int {
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
 
-// Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Equal heads prove nothing.
+// Head returns the first eight bytes, padded with zeros, as an integer of the same order. Different values may have
+// equal heads.
 func Head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

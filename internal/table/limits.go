@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits beyond which the service refuses requests. Sizes are in its own accounting (names plus values, see
-// Value.Size), except for MaxBodyBytes. Sources: the documentation and the SDKs' integration tests.
+// Limits of the service, from its documentation and the SDKs' integration tests. Sizes are in the service's accounting
+// (names plus values, see Value.Size), except for MaxBodyBytes.
 const (
 	MaxKeyColumns       = 4                // columns of a primary key
 	MaxKeyBytes         = 1024             // one string or binary primary-key value
@@ -17,13 +17,13 @@ const (
 	MaxColumns          = 1024             // attribute cells of one row in one write
 	MaxRowBytes         = 4 << 20          // one row in one write
 	MaxBatchRows        = 200              // rows of one BatchWriteRow request
-	MaxBatchBytes       = 4 << 20          // rows of one BatchWriteRow request together
+	MaxBatchBytes       = 4 << 20          // all rows of one BatchWriteRow request
 	MaxBodyBytes        = 5 << 20          // HTTP body of one request
 	MaxNameBytes        = 255              // table and column names
 	MaxTimestamp        = 9223372036854775 // cell timestamps in milliseconds are below this
 	CapacityUnitBytes   = 4096             // one write capacity unit
 	bodyBytesPerRow     = 32               // maximum protobuf framing of one row of a BatchWriteRow request
-	bodyBytesPerRequest = 512              // maximum protobuf framing of the request, with the table name
+	bodyBytesPerRequest = 512              // maximum protobuf framing of the request, including the table name
 )
 
 // CheckTableName returns an error if the service would refuse the table name.
@@ -37,8 +37,8 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// UnchangedColumn names a cell that is not written but holds the column condition: a row is written only if the stored
-// row is unchanged. A row without it is written only if its key is free. No table can have such a column.
+// UnchangedColumn names a cell that is not written. It holds a column condition, so that a row is written only if the
+// stored row is unchanged. A row without the cell is written only if no row has its key. No table has such a column.
 const UnchangedColumn = "#unchanged"
 
 // CheckColumnName returns an error if the service would refuse the column name.
@@ -56,7 +56,7 @@ func CheckColumnName(name string) error {
 	return nil
 }
 
-// PlainColumnName reports whether a name follows the documented rule, as SQL and secondary indexes require.
+// PlainColumnName reports whether a name follows the documented rule, which SQL and secondary indexes require.
 func PlainColumnName(name string) bool { return plainName(name) }
 
 func plainName(name string) bool {
@@ -70,7 +70,7 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// Limits of a time to live. The documented minimum is a day; with less, rows could expire before they are verified.
+// Limits of a time to live. A day is the documented minimum. Otherwise rows could expire before they are verified.
 const (
 	MinTimeToLive = 86_400 // seconds
 	MaxTimeToLive = math.MaxInt32
@@ -101,7 +101,7 @@ func CheckKey(key []KeyColumn) error {
 	return nil
 }
 
-// CapacityUnits returns the cost of writing a row with size accounted bytes: one unit for every 4 KiB or part of it.
+// CapacityUnits returns the cost of writing a row with size accounted bytes: one unit for every 4 KiB or part thereof.
 func CapacityUnits(size int) int {
 	return max(1, (size+CapacityUnitBytes-1)/CapacityUnitBytes)
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// MaxMarkBytes is the longest mark: job (12 characters), run (15), two numbers (13 each), checksum (7) and separators.
+// MaxMarkBytes limits a mark: job (12 characters), run (15), two numbers (13 each), checksum (7) and separators.
 const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Marker makes the marks of one run. Loads of the same inputs into a table share Job; attempts of one load share Run.
+// Marker makes the marks of one run. Loads of the same inputs into a table have the same Job; attempts of one load also
+// have the same Run.
 type Marker struct{ Job, Run string }
 
 // NewRun returns a name for a run that begins now. The names of later runs sort after it.
@@ -22,8 +23,8 @@ func NewRun(now time.Time) string {
 	return fmt.Sprintf("%09s%.6s", strconv.FormatInt(now.UnixMilli(), 36), strings.ToLower(rand.Text()))
 }
 
-// Append appends the row's mark: text with its job, run, source and record, and a checksum of the row's bytes, so that
-// a row is not mistaken for an earlier one in the same place after the input has changed.
+// Append appends the row's mark: text with its job, run, source and record, and a checksum of the row's bytes. The
+// checksum distinguishes the row from an earlier one in the same place if the input has changed.
 func (m Marker) Append(dst []byte, r Ref) []byte {
 	dst = append(append(dst, m.Job...), '.')
 	dst = append(append(dst, m.Run...), '.')
@@ -34,7 +35,7 @@ func (m Marker) Append(dst []byte, r Ref) []byte {
 
 // Marked is the content of a mark.
 type Marked struct {
-	Job, Run string // Run is empty in marks by versions that did not write it
+	Job, Run string // Run is empty in marks of earlier versions, which did not write it
 	Source   int
 	Record   int64
 	Sum      uint32
@@ -59,7 +60,7 @@ func ParseMark(text string) (m Marked, ok bool) {
 	return m, err1 == nil && err2 == nil && err3 == nil && m.Job != ""
 }
 
-// SameRecord reports whether two marks are of the same record and job, whatever their runs.
+// SameRecord reports whether two marks have the same record and job. Their runs may differ.
 func (m Marked) SameRecord(o Marked) bool {
 	m.Run, o.Run = "", ""
 	return m == o

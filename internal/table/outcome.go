@@ -4,47 +4,48 @@ package table
 type Fate uint8
 
 const (
-	// Written: the service acknowledged the row.
+	// Written means that the service acknowledged the row.
 	Written Fate = iota
-	// Refused: the service will never take the row; sending it again is useless.
+	// Refused means that the service will never accept the row. Sending it again is useless.
 	Refused
-	// Again: the row was not applied and may be sent again.
+	// Again means that the row was not applied and may be sent again.
 	Again
-	// Unknown: the row may have been applied, or may be later. It may be sent again only if a repeat is harmless, and no
-	// later row of its key may be sent until the first attempt can no longer be applied.
+	// Unknown means that the row may have been applied or may be applied later. It may be sent again only if a repeat is
+	// harmless, and no later row of its key may be sent until the first attempt can no longer be applied.
 	Unknown
 )
 
-// Outcome is the service's answer for one row. The zero Outcome is Written without cost.
+// Outcome is the service's response for one row. The zero Outcome means Written at no cost.
 type Outcome struct {
 	Fate Fate
-	// Throttled: Again, because the partition is over its capacity.
+	// Throttled means Again because the partition is over its capacity.
 	Throttled bool
-	// Unavailable: Again or Unknown, because the partition, the table or the server is temporarily unavailable.
+	// Unavailable means Again or Unknown because the partition, the table or the server is temporarily unavailable.
 	Unavailable bool
-	// TimedOut: Unknown, because the request made no progress for a whole time-out. Most of the settling time has passed.
+	// TimedOut means Unknown because a request made no progress for a whole time-out. Most of the settling time has passed.
 	TimedOut bool
-	WriteCU  int // write capacity units the service charged
-	// Repeated: the row was sent again after an attempt of unknown outcome, so there may be two copies.
+	WriteCU  int // write capacity units that the service charged
+	// Repeated means that the row was sent again after an attempt with an unknown outcome, so there may be two copies.
 	Repeated bool
-	// Unsent: an earlier process had not sent the row, which its checkpoint did not show.
+	// Unsent means that an earlier process had not sent the row, although its checkpoint did not say so.
 	Unsent bool
-	// Found: the row was not sent, because an earlier attempt had written it.
+	// Found means that the row was not sent because an earlier attempt had written it.
 	Found bool
-	// Number is the service's value of the row's auto-increment column; 0 if unknown or none.
+	// Number is the value that the service gave the row's auto-increment column; 0 if it is unknown or there is none.
 	Number int64
-	// From is the least number that the row can have, whichever attempt was applied; 0 if unknown.
+	// From is the smallest number that the row can have if any of its attempts was applied; 0 if unknown.
 	From int64
-	// Stamp is the timestamp, in ms, given to cells without one; 0 for none. Restamped: an Unknown attempt had another.
+	// Stamp is the timestamp, in ms, that cells without one were given, or 0. Restamped means that an Unknown attempt had
+	// another one.
 	Stamp     int64
 	Restamped bool
-	// Unmet: Refused, because the stored row does not meet the load's condition on columns.
+	// Unmet means Refused because the stored row does not meet the load's condition on columns.
 	Unmet bool
 	// Expired is the number of cells dropped because they had become too old for the table.
 	Expired int
-	// MaybeApplied: Refused, and an earlier attempt may have been applied.
+	// MaybeApplied means Refused, but an earlier attempt may have been applied.
 	MaybeApplied bool
-	// Stale: Refused, perhaps only because of Stamp.
+	// Stale means Refused, perhaps only because of Stamp.
 	Stale   bool
 	Code    string
 	Message string

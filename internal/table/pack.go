@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// packedRowBytes is the size of a packed row without its data.
+// packedRowBytes is the number of bytes before the data of a packed row.
 const packedRowBytes = 28
 
-// AppendPacked appends the rows with these indices in their disk format: for each row, the lengths of its ordering key,
-// PlainBuffer bytes and record, its place and its size, as 7 little-endian numbers of 4 bytes, and then the bytes.
-// Fields of the split are not included.
+// AppendPacked appends the rows with the given indices in their disk format. A row begins with seven little-endian
+// numbers of 4 bytes: the lengths of its ordering key, PlainBuffer bytes and record, its place (offset, record and line)
+// and its size. Those bytes follow. The fields of the split are not included.
 func (b *Block) AppendPacked(dst []byte, rows []int32) []byte {
 	for _, i := range rows {
 		r := &b.Rows[i]
@@ -24,7 +24,7 @@ func (b *Block) AppendPacked(dst []byte, rows []int32) []byte {
 
 var errPacked = errors.New("a packed block is cut short or damaged")
 
-// Unpack makes a block of the first n rows in packed, and returns the rest. The block refers to packed's memory.
+// Unpack makes a block of the first n rows in packed, and returns the rest. The block keeps using the memory of packed.
 func Unpack(s *Split, packed []byte, n int) (b *Block, rest []byte, err error) {
 	b = &Block{Split: s, Data: packed, Rows: make([]Row, 0, n)}
 	at := 0

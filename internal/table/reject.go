@@ -2,7 +2,7 @@ package table
 
 import "fmt"
 
-// Codes for rows that tsimport rejects. A row that the service refused has the service's code.
+// Codes for rows that tsimport rejects. A row that the service refuses has the service's code.
 const (
 	CodeRagged         = "RaggedRecord"
 	CodeQuote          = "BadQuote"
@@ -21,9 +21,9 @@ const (
 	CodeColumnName     = "BadColumnName" // a cell of a self-describing record
 	CodeSameCell       = "DuplicateCell" // two cells of a self-describing record
 	CodeNoValue        = "NoValue"       // no value in a column that --when compares
-	CodeSeam           = "SeamOfFiles"   // not a row: files were joined here
+	CodeSeam           = "SeamOfFiles"   // not a row, but the place where files were joined
 	CodeFolder         = "FolderDiffers" // the record's folder and its own column have different values
-	CodeNoAnswer       = "NoAnswer"      // the row was sent, but the service never answered
+	CodeNoAnswer       = "NoAnswer"      // the row was sent, but the service never responded
 )
 
 // Location is a record's place in the input.
@@ -32,20 +32,20 @@ type Location struct {
 	Record int64  // 1-based, not counting the header
 	Line   int64  // 1-based line where the record begins
 	Offset int64  // byte offset in the (decompressed) input
-	Key    string // readable key of the record or the one before; empty for sources without keys
+	Key    string // readable key of the record or of the one before it; empty for sources without keys
 }
 
 // Reason says why a row was refused.
 type Reason struct {
-	Column  string // table column; empty for the whole record
+	Column  string // table column; empty if the whole record is meant
 	Code    string
 	Message string
 	Value   string // beginning of the offending text
-	// MaybeApplied says that the row may nevertheless be in the table.
+	// MaybeApplied means that the row may nevertheless be in the table.
 	MaybeApplied bool
 }
 
-// Error makes a Reason an error for code that stops at the first one.
+// Error makes a *Reason an error, for code that stops at the first refused row.
 func (r *Reason) Error() string {
 	if r.Column == "" {
 		return fmt.Sprintf("%s: %s", r.Code, r.Message)
@@ -53,10 +53,10 @@ func (r *Reason) Error() string {
 	return fmt.Sprintf("%s: column %s: %s", r.Code, r.Column, r.Message)
 }
 
-// MaxShownBytes limits the offending text in a Reason.
+// MaxShownBytes limits the bytes of Reason.Value.
 const MaxShownBytes = 120
 
-// Show returns the beginning of a value for a message, at most MaxShownBytes.
+// Show returns the beginning of a value for a message. A value longer than MaxShownBytes is cut and gets an ellipsis.
 func Show(text []byte) string {
 	if len(text) > MaxShownBytes {
 		return string(text[:MaxShownBytes]) + "…"

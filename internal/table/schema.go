@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Mode says what a row does to the table.
+// Mode says how a row changes the table.
 type Mode uint8
 
 // The modes of a load. Put replaces the whole row, Update changes only the given columns, Delete removes the row, and
-// Increment adds to the given columns. In Changes, each row has one of the first three as its own mode.
+// Increment adds to the given columns. In a load with Changes, each row's own mode is one of the first three.
 const (
 	Put Mode = iota
 	Update
@@ -22,7 +22,7 @@ const (
 // Existence is the row existence condition of a write.
 type Existence uint8
 
-// The row existence conditions, by Tablestore's names.
+// The row existence conditions, with Tablestore's names.
 const (
 	Ignore Existence = iota
 	ExpectExist
@@ -47,36 +47,36 @@ type Column struct {
 	// Exact is set if the user did not choose the type. Then text must be the canonical text of its value, because storing
 	// the value would otherwise change the input (007 is not 7).
 	Exact bool
-	// Zeros is set with Exact if the table defines the type. Then 10.20 is accepted as the double 10.2.
+	// Zeros is set along with Exact if the table defines the type. Then 10.20 is accepted as the double 10.2.
 	Zeros    bool
-	Inferred bool // from a sample
-	// Own, if set, is the type of the column's typed values (JSON, Parquet) in the sample. Others are rejected: 5 and "5"
-	// would become one value. Double accepts integers. In an Any column, it is the type of untyped text.
+	Inferred bool // the type was inferred from a sample
+	// Own, if set, is the type of the column's typed values (JSON, Parquet) in the sample. Values of other types are
+	// rejected, because 5 and "5" would become equal; Double accepts integers. In an Any column, Own is the type of text.
 	Own Type
-	// Unit is the values' unit in the input's schema, such as "timestamp, µs"; empty if unknown.
+	// Unit is the unit of the values according to the input's schema, such as "timestamp, µs". It is empty if unknown.
 	Unit string
 }
 
 // Time says how to convert an input column's times to integers.
 type Time struct {
-	Layout string // of the text, as in package time
+	Layout string // layout of the text, as in package time
 	Zone   *time.Location
 	Unit   int64 // units per second: 1, 1e3, 1e6 or 1e9
-	// Zoned means that the text has an offset or a zone, so Zone is not used.
+	// Zoned means that the text contains an offset or a zone, so that Zone is not used.
 	Zoned bool
 }
 
-// Schema is a table and its input columns. A record of the reader has values for Columns, in order.
+// Schema describes a table and its input columns. A record has one value for each of Columns, in order.
 type Schema struct {
 	Table   string
 	Key     []KeyColumn
 	Columns []Column // Key's sources first, then attributes
-	// Numbered is the index in Key of the column that the service numbers; 0 for none, as it is never the first. Rows have
-	// a placeholder there, so their keys no longer distinguish them.
+	// Numbered is the index in Key of the column that the service numbers. It is 0 if there is none, as that column is
+	// never the first. Rows have a placeholder in its place, so different rows can have the same key.
 	Numbered int
 }
 
-// Ordering returns the key columns in the ordering key: all, or those before the Numbered one.
+// Ordering returns the key columns that are in the ordering key: all columns, or only the ones before Numbered.
 func (s *Schema) Ordering() []KeyColumn {
 	if s.Numbered > 0 {
 		return s.Key[:s.Numbered]
@@ -87,18 +87,18 @@ func (s *Schema) Ordering() []KeyColumn {
 // Attributes returns the attribute columns.
 func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
 
-// AnyAge is a maximum deviation, in seconds, that allows any timestamp.
+// AnyAge is a MaxDeviation, in seconds, that allows any timestamp.
 const AnyAge = 100 * 366 * 86400
 
-// Definition holds the options of a new table, besides its name and key.
+// Definition holds the options of a new table, without its name and key.
 type Definition struct {
-	TimeToLive  int `json:"ttl"`          // seconds; -1 means forever
+	TimeToLive  int `json:"ttl"`          // seconds; -1 means that cells never expire
 	MaxVersions int `json:"max_versions"` // versions kept per cell
-	// seconds by which a cell's timestamp may differ from the server's clock; 0 means the service's 86,400
+	// MaxDeviation is how far, in seconds, a cell's timestamp may be from the server's clock; 0 means the default 86,400.
 	MaxDeviation  int64 `json:"max_deviation"`
 	ReservedRead  int   `json:"reserved_read"`        // capacity units
 	ReservedWrite int   `json:"reserved_write"`       // capacity units
-	NoUpdates     bool  `json:"no_updates,omitempty"` // rows can only be put and deleted: allow_update is off
+	NoUpdates     bool  `json:"no_updates,omitempty"` // rows can only be put and deleted (allow_update is off)
 }
 
 // Index is a secondary index.
@@ -109,7 +109,8 @@ type Index struct {
 	Columns []string `json:"defined_columns"`
 }
 
-// Holds reports whether the index is the requested one, to whose key the service adds the table's key columns.
+// Holds reports whether the index matches the requested one. Its key may have more columns at the end, because the
+// service adds the table's key columns.
 func (i Index) Holds(asked *Index) bool {
 	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) &&
 		slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&

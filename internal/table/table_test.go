@@ -57,7 +57,7 @@ func TestDoubleRoundTrip(t *testing.T) {
 	})
 }
 
-// TestShortDecimalsAgreeWithStrconv tests decimals with few digits, and the adjacent doubles.
+// TestShortDecimalsAgreeWithStrconv tests decimals with few digits and the doubles next to them.
 func TestShortDecimalsAgreeWithStrconv(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t,
@@ -178,7 +178,7 @@ func TestDamagedPackedBlockIsAnError(t *testing.T) {
 		_, _, err := Unpack(nil, packed[:n], 1)
 		conformance.True(t, err != nil, "the first %d bytes make a block", n)
 	}
-	packed[2] = 0xff // a key of 16 MB
+	packed[2] = 0xff // the length of the key is now 16 MB
 	_, _, err := Unpack(nil, packed, 1)
 	conformance.True(t, err != nil, "a length beyond the end makes a block")
 }
@@ -284,7 +284,7 @@ func TestLocalTimeFindsEveryInstant(t *testing.T) {
 		zone := conformance.Try(time.LoadLocation(name)).Must(t)
 		found := map[int64]time.Time{}
 		for at := time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2025; at = at.Add(30 * time.Minute) {
-			switch at.Year() { // clock changes in Shanghai, a day that Apia skipped, and present clock changes
+			switch at.Year() { // years of clock changes in Shanghai, of the day that Apia skipped, and of present clock changes
 			case 1992:
 				at = at.AddDate(2011-1992, 0, 0)
 			case 2012:
@@ -303,7 +303,7 @@ func TestLocalTimeFindsEveryInstant(t *testing.T) {
 	}
 }
 
-// TestKeepsDouble compares with exact arithmetic: rounding the double to the number's own digits must give the number.
+// TestKeepsDouble compares KeepsDouble with exact arithmetic.
 func TestKeepsDouble(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 100_000 {
@@ -368,7 +368,7 @@ func TestPrintsDouble(t *testing.T) {
 	}
 }
 
-// cPrint is C's %.17g.
+// cPrint formats f like C's %.17g.
 func cPrint(f float64) string {
 	text := strconv.FormatFloat(f, 'e', 16, 64)
 	mantissa, exponent, _ := strings.Cut(text, "e")
@@ -380,7 +380,7 @@ func cPrint(f float64) string {
 	return text
 }
 
-// pythonPrint is Python's repr.
+// pythonPrint formats f like Python's repr.
 func pythonPrint(f float64) string {
 	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
 		return strconv.FormatFloat(f, 'e', -1, 64)

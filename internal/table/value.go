@@ -9,7 +9,7 @@ import (
 // Type is the type of a cell or of a primary-key column.
 type Type uint8
 
-// The types of Tablestore's wide-column model, and Null for "no cell".
+// The types of Tablestore's wide-column model. Null means that there is no cell.
 const (
 	Null Type = iota
 	Integer
@@ -23,7 +23,7 @@ const (
 
 var typeNames = [...]string{"null", "integer", "double", "boolean", "string", "binary", "any"}
 
-// String returns the type's name in --type and --pk.
+// String returns the type's name as in --type and --pk.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -31,7 +31,7 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// ParseType reads a type's name as users write it.
+// ParseType parses the name of a type. It is the inverse of String, but refuses null.
 func ParseType(name string) (Type, error) {
 	for t, n := range typeNames {
 		if n == name && Type(t) != Null {
@@ -48,19 +48,19 @@ func (t *Type) UnmarshalText(name []byte) (err error) {
 	return err
 }
 
-// KeyType reports whether a primary-key column may have the type.
+// KeyType reports whether a primary-key column can have the type.
 func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary }
 
-// Value is a typed cell value. Bytes are a view; copy them to keep the value.
+// Value is a typed cell value. Bytes may refer to a reused buffer; copy them to keep the value.
 type Value struct {
 	Type   Type
-	Absent bool    // of Null: the record lacks the column, so an update does not delete it
+	Absent bool    // for Null: the record lacks the column, so an update does not delete the cell
 	Int    int64   // Integer; Boolean as 0 or 1
 	Double float64 // Double
 	Bytes  []byte  // String (UTF-8) or Binary
 }
 
-// Size returns the value's accounted bytes: 8 for integer and double, 1 for boolean, the length of string and binary.
+// Size returns the value's accounted bytes: 8 for an integer or double, 1 for a boolean, or the length of Bytes.
 func (v Value) Size() int {
 	switch v.Type {
 	case Integer, Double:
@@ -74,7 +74,7 @@ func (v Value) Size() int {
 }
 
 // AppendDouble appends the canonical text of a double: the shortest decimal that parses to the same value, without an
-// exponent from 1e-7 up to 1e21. Exports print it, and type inference compares with it.
+// exponent if it is at least 1e-7 and below 1e21. Exports print it, and type inference compares with it.
 func AppendDouble(dst []byte, v float64) []byte {
 	if text, ok := appendShortDecimal(dst, v); ok {
 		return text
@@ -86,9 +86,9 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, 64)
 }
 
-// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, in about 60 %
-// of the time. No two decimals of 15 digits are the same double, so a decimal equal to v is the shortest. As 1,000 and
-// integers up to 10^15 are exact doubles, v is such a number if and only if the division returns v.
+// appendShortDecimal is a faster AppendDouble for numbers of at most 15 digits, at most three of them after the point.
+// No two decimals of 15 digits are the same double, so a decimal equal to v is the shortest one. As 1,000 and integers
+// up to 10^15 are exact doubles, v is such a number if and only if the division returns v.
 func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 	const most = 1e15
 	sign, a := v < 0, math.Abs(v)

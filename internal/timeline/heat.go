@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Heat counts by time and partition. A partition is identified by its lower bound, so when it splits, its lower part
-// keeps its counts. It is not safe for concurrent use.
+// Heat counts by time and partition. A partition is identified by its lower bound, so when it splits, the lower part
+// keeps the counts. A Heat is not safe for concurrent use.
 type Heat struct {
 	line  *Line[[]int64]
 	slots map[string]int
@@ -15,7 +15,7 @@ type Heat struct {
 	shown []string
 }
 
-// NewHeat makes a heat map of at most most intervals, which are at first every long.
+// NewHeat makes a heat map of at most most intervals, whose initial length is every.
 func NewHeat(every time.Duration, most int) *Heat {
 	return &Heat{slots: map[string]int{}, line: New(every, most, func(into *[]int64, later []int64) {
 		if len(*into) < len(later) {
@@ -27,7 +27,7 @@ func NewHeat(every time.Duration, most int) *Heat {
 	})}
 }
 
-// Slot returns the slot of the partition that begins at lower, which sorts like keys; Map shows it as shown.
+// Slot returns the slot of the partition that begins at lower, an ordering key, which Map represents by shown.
 func (h *Heat) Slot(lower, shown string) int {
 	slot, known := h.slots[lower]
 	if !known {
@@ -38,7 +38,7 @@ func (h *Heat) Slot(lower, shown string) int {
 	return slot
 }
 
-// Add counts n at a moment since the start.
+// Add adds n to the count of a slot at a time since the start.
 func (h *Heat) Add(since time.Duration, slot int, n int64) {
 	p := h.line.At(since)
 	for len(*p) <= slot {
@@ -50,7 +50,7 @@ func (h *Heat) Add(since time.Duration, slot int, n int64) {
 // Map holds the counts of a Heat.
 type Map struct {
 	Every      time.Duration
-	Partitions []string  // their lower bounds as shown, in key order
+	Partitions []string  // representations of the lower bounds, in key order
 	Counts     [][]int64 // by interval and partition
 }
 

@@ -10,7 +10,8 @@ type Line[T any] struct {
 	points []T
 }
 
-// New makes a line with the initial interval every and at most most points (even, at least 2), joined by merge.
+// New makes a line with the initial interval every. It has at most most points, an even number of at least 2. When the
+// interval doubles, merge adds a point to the one before it.
 func New[T any](every time.Duration, most int, merge func(into *T, later T)) *Line[T] {
 	return &Line[T]{every: max(every, 1), most: max(2, most&^1), merge: merge}
 }
@@ -32,7 +33,7 @@ func (l *Line[T]) At(since time.Duration) *T {
 // Every returns the current interval.
 func (l *Line[T]) Every() time.Duration { return l.every }
 
-// Points returns the points so far; do not change them.
+// Points returns the points so far. The caller must not change them.
 func (l *Line[T]) Points() []T { return l.points }
 
 func (l *Line[T]) halve() {

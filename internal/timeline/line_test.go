@@ -45,7 +45,7 @@ func TestHeatMapFollowsKeyOrderAndSplits(t *testing.T) {
 	h.Add(time.Second, late, 3)
 	h.Add(time.Second, early, 2)
 	conformance.Equal(t, h.Slot("t", "other text"), late, "the slot of the text after it")
-	h.Add(3*time.Second, first, 1) // the interval doubles
+	h.Add(3*time.Second, first, 1) // doubles the interval
 	m := h.Map()
 	conformance.MustTrue(t, slices.Equal(m.Partitions, []string{"first", "early", "late"}) && m.Every == 2*time.Second,
 		"%q every %v", m.Partitions, m.Every)

@@ -1,2 +1,2 @@
-// Package words formats messages to users. Grouped and Bytes write numbers; a Say receives lines, each of a Kind.
+// Package words formats messages for users. Grouped and Bytes format numbers; a Say receives lines, each of a Kind.
 package words

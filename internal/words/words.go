@@ -24,10 +24,10 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Say tells the user a line of a kind, as text, as a log event or in a plan. A nil Say drops it.
+// Say shows the user a line, as text, as a log event or in a plan. A nil Say drops it.
 type Say func(kind Kind, line string)
 
-// Kind is the kind of a line, which begins its text.
+// Kind is the kind of a line. The text of the line begins with it.
 type Kind string
 
 const (

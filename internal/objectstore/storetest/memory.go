@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// Memory is an object store as seen by one of the processes that share it. It fulfils the contract of jobdir.Store.
+// Memory is an object store as seen by one of the processes that share it. It implements jobdir.Store.
 type Memory struct {
 	*Shared
 	process string
 }
 
-// Shared is the state common to all processes.
+// Shared is the state that all processes share.
 type Shared struct {
 	// Objects maps names to contents. A test may change it while nothing else runs.
 	Objects map[string]string
-	// Late is how long only the process that put an object sees it listed, as in a shared folder with client caches.
+	// Late is how long a new object is listed only for the process that put it, as in a shared folder with caches.
 	Late time.Duration
 
 	mu     sync.Mutex
 	exists error
-	since  map[string]time.Time // when each object was first put
-	by     map[string]string    // writers by object
+	since  map[string]time.Time // time of the first put, by object
+	by     map[string]string    // process that put it, by object
 }
 
-// NewMemory returns an empty store. exists is PutAbsent's error for an existing object.
+// NewMemory returns an empty store. PutAbsent will return exists for an existing object.
 func NewMemory(exists error) *Memory {
 	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{},
 		by: map[string]string{}}}
@@ -42,7 +42,7 @@ func (m *Memory) As(process string) *Memory { return &Memory{m.Shared, process} 
 
 func (m *Memory) String() string { return "memory" }
 
-// PutAbsent puts an object if the name is free.
+// PutAbsent puts an object unless the name is taken.
 func (m *Memory) PutAbsent(_ context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {
 	return []byte(body), nil
 }
 
-// GetRange returns n bytes from an offset, all of which must exist.
+// GetRange returns n bytes beginning at an offset. A shorter object is an error.
 func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
 	body, err := m.Get(ctx, name)
 	if err != nil {

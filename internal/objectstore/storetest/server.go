@@ -25,9 +25,9 @@ type Server struct {
 	Unconditional bool
 	ReadOnly      bool
 	Full          bool
-	// Fault may answer a request in the server's place. number counts requests from 0.
+	// Fault, if not nil, may respond to a request in place of the server. number counts requests from 0.
 	Fault func(number int, w http.ResponseWriter, r *http.Request) (handled bool)
-	// After is called after a request is carried out and before it is answered; a failure there loses the answer.
+	// After, if not nil, is called between carrying out a request and responding to it. A panic loses the response.
 	After func(number int, r *http.Request)
 
 	mu       sync.Mutex
@@ -65,7 +65,7 @@ func New(t Testing, bucket string) *Server {
 	return s
 }
 
-// Change calls change to change fields. Requests that are already running may see the old values.
+// Change lets change set fields of the server. Requests that are already running may see the old values.
 func (s *Server) Change(change func(s *Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Refuse answers a request with an error.
+// Refuse responds to a request with an error.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
