@@ -137,7 +137,7 @@ func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value
 	return value, nil
 }
 
-// s3Configured returns the configured endpoint. S3's own endpoint precedes the general one, the environment precedes files.
+// s3Configured returns the configured endpoint. S3's own one precedes the general one; the environment precedes files.
 func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
 	_, own := os.LookupEnv("AWS_ENDPOINT_URL_S3")

@@ -89,7 +89,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Write compresses data into one frame. If there is no space, the error wraps ErrFull. Errors leave the store unchanged.
+// Write compresses data into one frame. If there is no space, the error wraps ErrFull. An error leaves the store as is.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()

@@ -9,7 +9,7 @@ import (
 // longest limits the letters of a word that is compared, because the time grows with the product of both lengths.
 const longest = 64
 
-// Nearest returns the words closest to a mistyped one, or none if all differ too much. A difference in case counts half.
+// Nearest returns the words closest to a mistyped one, or none if all differ too much. See distance.
 func Nearest(word string, words []string) (near []string) {
 	least := 2 * max(1, utf8.RuneCountInString(word)/3)
 	length := utf8.RuneCountInString(word)

@@ -19,7 +19,7 @@ const RowBytes = 40
 // suspect is the bit of Row.line that means that an earlier process may have sent the row. Spilling preserves it.
 const suspect = 1 << 31
 
-// Suspect reports whether an earlier process may have sent the row, which may have been applied or may be applied later.
+// Suspect reports whether an earlier process may have sent the row. The row may have been, or may yet be, applied.
 func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 
 // SetSuspect records that an earlier process may have sent the row.
@@ -87,7 +87,7 @@ type Block struct {
 	Data  []byte
 	Rows  []Row
 
-	// From and To bound the block's records in the split. No other block of its lane has rows between them. 0 means the end.
+	// From and To bound the block's records in the split; no other block of its lane has rows there. To is 0 for the end.
 	From, To uint32
 
 	Pending int // number of rows that keep the block in memory
@@ -109,8 +109,8 @@ func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*RowBytes }
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
 
-// Append appends a row whose ordering key is Data[key:body] and whose PlainBuffer bytes are Data[body:]. It then appends
-// the original record, which may be nil, to Data. size is the row's accounted bytes.
+// Append appends a row whose ordering key is Data[key:body] and whose PlainBuffer bytes are Data[body:]. It then
+// appends the original record, which may be nil, to Data. size is the row's accounted bytes.
 func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	raw := len(b.Data)
 	b.Data = append(b.Data, record...)

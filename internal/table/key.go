@@ -13,8 +13,8 @@ import (
 // order of rows: integers numerically, strings and binary values by unsigned bytes, a prefix first. Two rows have the
 // same primary key if and only if their ordering keys are equal.
 //
-// An integer is 8 bytes, big endian, with the sign bit flipped. In a string or binary value, 0x00 becomes 0x00 0xff, and
-// 0x00 0x01 ends the value. So no value is a prefix of another, and the next column cannot affect the order.
+// An integer is 8 bytes, big endian, with the sign bit flipped. In a string or binary value, 0x00 becomes 0x00 0xff,
+// and 0x00 0x01 ends the value. So no value is a prefix of another, and the next column cannot affect the order.
 func AppendKey(dst []byte, v Value) []byte {
 	if v.Type == Integer {
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int)^(1<<63))
@@ -51,7 +51,7 @@ func FirstColumn(t Type, key []byte) int {
 
 var errCutKey = errors.New("decode ordering key: it ends within its first column")
 
-// DecodeKey returns the value of an ordering key's first column, of type t, and its encoded length. It copies the bytes.
+// DecodeKey returns the value of an ordering key's first column and its encoded length. It copies the value's bytes.
 func DecodeKey(t Type, key []byte) (Value, int, error) {
 	if !t.KeyType() {
 		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)

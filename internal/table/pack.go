@@ -9,8 +9,8 @@ import (
 const packedRowBytes = 28
 
 // AppendPacked appends the rows with the given indices in their disk format. A row begins with seven little-endian
-// numbers of 4 bytes: the lengths of its ordering key, PlainBuffer bytes and record, its place (offset, record and line)
-// and its size. Those bytes follow. The fields of the split are not included.
+// numbers of 4 bytes: the lengths of its ordering key, PlainBuffer bytes and record, its offset, record and line, and
+// its size. The bytes follow. The fields of the split are not included.
 func (b *Block) AppendPacked(dst []byte, rows []int32) []byte {
 	for _, i := range rows {
 		r := &b.Rows[i]

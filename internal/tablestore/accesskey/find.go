@@ -19,9 +19,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Find looks where the SDKs look: in two families of environment variables, then in the provider chain of the official
-// credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain, which may be slow,
-// and with its error if it fails. A key server is tried for client.Patience; then the error is a *DownError.
+// Find looks for keys where the SDKs do: in two families of environment variables, then in the provider chain of the
+// official credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain is asked,
+// which may be slow, and with its error if it fails. If a key server fails for client.Patience, the error is a
+// *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
@@ -43,7 +44,7 @@ func Find(ctx context.Context, note func(text string)) (common.CredentialsProvid
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
 }
 
-// newChain makes a chain and asks it for keys. A chain that failed only asks its last provider, so make a new one.
+// newChain makes a chain and asks it for keys. If that fails, make another: a failed chain asks only its last provider.
 func newChain() (credentials.Credential, error) {
 	chain, err := credentials.NewCredential(nil)
 	if err == nil {
@@ -52,7 +53,7 @@ func newChain() (credentials.Credential, error) {
 	return chain, err
 }
 
-// DownError says that the key server gave no keys.
+// DownError means that a key server gave no keys.
 type DownError struct{ name, why string }
 
 func (d *DownError) Error() string {
@@ -60,7 +61,7 @@ func (d *DownError) Error() string {
 		"TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
 }
 
-// server returns the environment variable that names a key server, and a function to ask it; nil if there is none.
+// server returns the environment variable that names a key server and a function that asks it, or nil if there is none.
 func server() (name string, ask func() error) {
 	set := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return os.Getenv("ALIBABA_CLOUD_"+n) == "" })
@@ -108,7 +109,7 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 	}
 }
 
-// withoutSecrets returns an error's text on one line, without quoted answers and the query of the server's address.
+// withoutSecrets returns an error's text on one line, without quoted responses and the query of the server's address.
 func withoutSecrets(err error) string {
 	text, _, _ := strings.Cut(client.OneLine(err.Error()), "{")
 	if uri, query, ok := strings.Cut(os.Getenv("ALIBABA_CLOUD_CREDENTIALS_URI"), "?"); ok {
@@ -136,7 +137,7 @@ func Profile(name string) (common.CredentialsProvider, error) {
 	return newChainProvider(first, chain), nil
 }
 
-// InEnvironment looks in both families of environment variables. It returns nil if none is set.
+// InEnvironment looks for keys in both families of environment variables. It returns nil if none is set.
 func InEnvironment() (common.CredentialsProvider, error) {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		if p, err := Environment(family, ""); p != nil || err != nil {
@@ -146,7 +147,8 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks in one family of variables, FAMILY_ACCESS_KEY_ID and so on plus suffix, or returns nil.
+// Environment looks for keys in one family of variables, such as FAMILY_ACCESS_KEY_ID plus suffix. It returns nil if
+// none is set.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -174,7 +176,7 @@ type chainProvider struct {
 	chain     atomic.Pointer[credentials.Credential]
 	last      atomic.Pointer[common.DefaultCredentials]
 	refreshed atomic.Int64 // time of the last Refresh in nanoseconds since 1970
-	asked     atomic.Int64 // time when the chain was last asked, likewise
+	asked     atomic.Int64 // time when the chain was last asked, in the same unit
 	asking    sync.Mutex
 }
 
@@ -187,7 +189,7 @@ func newChainProvider(chain credentials.Credential, again func() (credentials.Cr
 // refreshEvery is the shortest time between two new chains.
 const refreshEvery = 10 * time.Second
 
-// Refresh makes a new chain, because the current one caches its keys, which the service refused, until they expire.
+// Refresh makes a new chain. Call it if the service refuses the keys, because the chain caches them until they expire.
 func (p *chainProvider) Refresh() {
 	last, now := p.refreshed.Load(), time.Now().UnixNano()
 	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
@@ -199,10 +201,11 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again. It renews tokens that expire within three minutes.
+// keptFor is how long keys are used before the chain is asked again. The chain renews a token three minutes before it
+// expires.
 const keptFor = 5 * time.Second
 
-// GetCredentials returns the chain's keys, or the last ones if it fails. If these have expired, the service refuses.
+// GetCredentials returns the chain's keys. If the chain fails, it returns the last ones, which may have expired.
 func (p *chainProvider) GetCredentials() common.Credentials {
 	if last := p.last.Load(); last != nil {
 		if time.Now().UnixNano()-p.asked.Load() < int64(keptFor) || !p.asking.TryLock() {

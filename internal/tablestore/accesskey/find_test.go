@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// givesKeys answers like a key server, with a token that is valid for last.
+// givesKeys responds like a key server, with a token that is valid for last.
 func givesKeys(w http.ResponseWriter, last time.Duration) {
 	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`,
 		time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))

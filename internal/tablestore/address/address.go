@@ -14,7 +14,7 @@ const Scheme = "ots://"
 
 // Address identifies a table of an instance.
 type Address struct {
-	Profile  string // names endpoint and access keys; "" is the default profile
+	Profile  string // name of the profile with the endpoint and access keys; "" is the default profile
 	Instance string
 	Table    string
 }
@@ -38,7 +38,7 @@ var (
 	instances = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 )
 
-// Parse parses an address. Its error does not repeat possible secrets.
+// Parse parses an address. An error does not repeat parts that may be secret.
 func Parse(text string) (a Address, err error) {
 	const want = Scheme + "INSTANCE/TABLE or " + Scheme + "PROFILE@INSTANCE/TABLE"
 	if !Is(text) {
@@ -71,8 +71,8 @@ func Variable(name, profile string) string {
 	return name + "_" + strings.ToUpper(profile)
 }
 
-// EndpointOf returns an instance's endpoint, given that of another instance in the same region. The service's endpoints
-// begin with the instance's name; any other endpoint serves all instances.
+// EndpointOf returns the endpoint of instance, given the endpoint of instance of in the same region. The service's
+// endpoints begin with the instance's name; any other endpoint serves all instances.
 func EndpointOf(instance, endpoint, of string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || of == "" {

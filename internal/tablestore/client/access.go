@@ -10,7 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// access records which operations the service has allowed with our keys. It is safe for concurrent use.
+// access records which operations the service has allowed with the keys in use. It is safe for concurrent use.
 type access struct {
 	credentials common.CredentialsProvider
 	patience    time.Duration // 0 makes every refusal final
@@ -23,8 +23,8 @@ type access struct {
 // Refresher is a credentials provider that gets new keys when told that its keys were refused.
 type Refresher interface{ Refresh() }
 
-// seen records an answer's error, nil for success, and returns the error to act on. A refusal of keys that were
-// accepted before counts as temporary for a while. Refused requests are never applied.
+// seen records the error of a response, which is nil for success, and returns the error to act on. A refusal of keys
+// that were accepted before is temporary for a while. Refused requests are never applied.
 func (a *access) seen(path string, err error) error {
 	var ots *tablestore.OtsError
 	refused := errors.As(err, &ots) && ots.Code == authFailed
@@ -56,7 +56,7 @@ func (a *access) seen(path string, err error) error {
 	return &keysRefused{ots}
 }
 
-// unsigned records an answer without a signature. If it refuses the keys, there may be newer ones.
+// unsigned records the error of a response without a signature. If that refuses the keys, there may be newer ones.
 func (a *access) unsigned(err error) {
 	if u := new(unsigned); errors.As(err, &u) && u.keys {
 		a.refresh()
@@ -72,7 +72,7 @@ func (a *access) refresh() {
 // authFailed is the service's code for refused keys.
 const authFailed = "OTSAuthFailed"
 
-// lasts reports whether a refusal is due to the network or an access policy, and therefore permanent.
+// lasts reports whether keys were refused because of the network or an access policy, which is permanent.
 func lasts(message string) bool {
 	return strings.Contains(message, boundVPC) || strings.Contains(message, "ACL polic")
 }

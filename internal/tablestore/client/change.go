@@ -16,7 +16,7 @@ var ErrTooFrequent = errors.New("its reserved throughput was changed too recentl
 
 const tooFrequentChange = "OTSTooFrequentReservedThroughputAdjustment"
 
-// SetOptions changes a table's time to live in seconds (-1: forever) and versions per cell. It may return ErrNoTable.
+// SetOptions changes a table's time to live, in seconds or -1, and its number of versions. It may return ErrNoTable.
 func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive,
 		MaxVersion: maxVersions}}
@@ -26,8 +26,8 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	}))
 }
 
-// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is not retried and
-// returns ErrTooFrequent. So may a retry after a lost answer; the table's units then show whether it was made.
+// Reserve changes a table's reserved throughput in capacity units. If the last change was too recent, it returns
+// ErrTooFrequent. It may also do so after a lost response; then the table's units show whether the change was made.
 func (a *Admin) Reserve(name string, read, write int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name,
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
@@ -54,7 +54,7 @@ const MaxReserved = 100_000
 // Change is a change of a table. Nil fields are left unchanged.
 type Change struct {
 	ReservedRead, ReservedWrite *int // capacity units
-	TimeToLive, MaxVersions     *int // time to live in seconds, -1 means forever
+	TimeToLive, MaxVersions     *int // TimeToLive is in seconds; -1 means that cells never expire
 	MaxDeviation                *int64
 	AllowUpdate                 *bool
 }
@@ -62,14 +62,14 @@ type Change struct {
 // Reserves reports whether the reserved throughput changes.
 func (c *Change) Reserves() bool { return c.ReservedRead != nil || c.ReservedWrite != nil }
 
-// Options reports whether anything else changes.
+// Options reports whether anything other than the reserved throughput changes.
 func (c *Change) Options() bool {
 	return c.TimeToLive != nil || c.MaxVersions != nil || c.MaxDeviation != nil || c.AllowUpdate != nil
 }
 
-// Update changes a table in one request that leaves other settings alone, including concurrent changes to them. If
-// throughput was changed too recently, it changes nothing and returns ErrTooFrequent. A retry after a lost answer may
-// be refused for this reason, too; then Update checks whether the change was made. Connection must be set.
+// Update changes a table in one request that does not affect other settings, even if they change concurrently. If the
+// throughput was changed too recently, it changes nothing and returns ErrTooFrequent. A retry after a lost response may
+// also be refused for this reason; then Update checks whether the change was made. Connection must be set.
 func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
 		return errors.New("change a table: there is no connection for it")
@@ -105,7 +105,7 @@ func (c *Change) madeOf(t *Table) bool {
 		(c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
 }
 
-// throughput returns the throughput to change, or nil. The SDK's client cannot leave one unit out.
+// throughput returns the throughput to change, or nil. The SDK's client cannot change only one of the two.
 func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 	if !c.Reserves() {
 		return nil
@@ -131,8 +131,8 @@ func short(n *int) *int32 {
 	return new(int32(*n))
 }
 
-// Changeable returns when a table's reserved throughput may be changed again, once per interval. The service reports
-// the last change in whole seconds, so it may be a second later. A service ahead of now does not extend the wait.
+// Changeable returns when a table's reserved throughput may be changed again: once per interval, plus a second because
+// the service reports the last change in whole seconds. A service's clock ahead of now does not extend the wait.
 func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
 	last, err := a.Adjusted(name)
 	if err != nil || last.IsZero() {
@@ -145,10 +145,10 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits consecutive refusals of a throughput change as too early. After more, others must be changing it.
+// MaxPostponed limits the consecutive refusals of a throughput change as too early. More mean that others change it.
 const MaxPostponed = 10
 
-// Postponed returns when to retry a change after that many refusals as too early. Waits double, up to two intervals.
+// Postponed returns when to retry a change that has been refused as too early. Waits double, up to two intervals.
 func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, refusals int) (time.Time, error) {
 	due, err := a.Changeable(name, interval, now)
 	if earliest := now.Add(interval / 16 << min(refusals-1, 5)); err == nil && due.Before(earliest) {
@@ -157,7 +157,7 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 	return due, err
 }
 
-// Adjusted returns when a table's throughput was last changed, in whole seconds of the service's clock; zero if never.
+// Adjusted returns when a table's throughput was last changed, in whole seconds of the service's clock, or a zero Time.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
 	d, err := a.details(name, "when its throughput was changed")
 	of := d.GetReservedThroughputDetails()
@@ -174,7 +174,7 @@ func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 	return d.GetTableOptions().GetUpdateFullRow(), err
 }
 
-// Fields of DescribeTable that the SDK drops: the id of a table's global table, in its meta data.
+// Fields of DescribeTable's response that the SDK drops: the ID of a table's global table, in the table's metadata.
 const (
 	tableMeta     protowire.Number = 1
 	globalTableID protowire.Number = 6
@@ -203,7 +203,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details returns DescribeTable's answer for a table, with the fields that the SDK drops. Errors say what was wanted.
+// details returns DescribeTable's response for a table, with the fields that the SDK drops. what is for errors.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -216,7 +216,7 @@ func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, 
 	return d, nil
 }
 
-// eachField calls f with every field of a protobuf message; the value is the input of Consume functions.
+// eachField calls f with every field of a protobuf message. The value is still encoded, for protowire's functions.
 func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -235,18 +235,18 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 	return nil
 }
 
-// ReplacedError says that a table was dropped, perhaps replaced by another of its name, while its rows were read.
+// ReplacedError means that a table was dropped while it was being read, and perhaps replaced with one of the same name.
 type ReplacedError struct {
 	Table string
-	Why   string // what the service says now
+	Why   string // how the table differs now
 }
 
 func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("table %s was dropped while it was read: %s", e.Table, e.Why)
 }
 
-// Same checks that the table named like t is still the one that t describes, by its creation time, if the service
-// reports it, and its primary key. If not, the error is a *ReplacedError.
+// Same checks that the table t.Name is still the one that t describes. It compares the primary key and, if the service
+// reports it, the creation time. If they differ, the error is a *ReplacedError.
 func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Errors of answers that were damaged in transit. The outcome of the request is unknown.
+// Errors of responses that were damaged in transit. The outcome of the request is unknown.
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it lacks the checksum (x-ots-contentmd5) of others")
@@ -31,15 +31,15 @@ var (
 		"the service repeats answers")
 )
 
-// damaged reports whether an answer was changed in transit, and came from a Tablestore or an endpoint known to be one.
+// damaged reports whether a response was changed in transit and came from Tablestore or an endpoint known to be one.
 func damaged(err error) bool {
 	u := new(unsigned)
 	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) ||
 		errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
-// receive appends an answer's body to dst and checks it, for both transports. keys signed the request; nil if unknown.
-// A redirect becomes an error without its Location, because a signed request must not go to another host.
+// receive appends a response's body to dst and checks the response, for both transports. keys signed the request; nil
+// means unknown. A redirect becomes an error without the Location: a signed request must not be sent to another host.
 func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response,
 	sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
@@ -67,8 +67,8 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// check compares an answer with its headers, and decides what it settles. An answer within this process has no
-// checksum. With AcceptUnsigned, answers without a checksum are accepted, and counted, while none ever had one.
+// check compares a response with its headers and decides whether it counts. A response within this process has no
+// checksum. With AcceptUnsigned, responses without a checksum are accepted and counted until one has a checksum.
 func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte,
 	sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
@@ -82,7 +82,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 		}
 	}
 	given := res.Header.Get(headerAuthorization)
-	// A signature covers only headers, so it protects the body only if one of them is its checksum.
+	// A signature covers only headers, so it protects the body only if they include the body's checksum.
 	signed := (sum != "" || sameMemory) && given != "" && keys != nil && signs(given, path, keys, res.Header)
 	if err := t.rule(path, accept, signed, res, body); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 	return nil
 }
 
-// signs reports whether an Authorization value is an answer's signature over path and sorted protocol headers.
+// signs reports whether given, an Authorization header, is a response's signature over path and the protocol's headers.
 func signs(given, path string, keys common.Credentials, header http.Header) bool {
 	given, scheme := strings.CutPrefix(given, "OTS ")
 	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
@@ -115,10 +115,10 @@ func signs(given, path string, keys common.Credentials, header http.Header) bool
 	return scheme && id && colon && hmac.Equal(s.given, want)
 }
 
-// signers holds signers for reuse: making one costs as much as using it.
+// signers holds signers for reuse, because making one costs as much as using it.
 var signers sync.Pool
 
-// signerOf returns a signer with the keys' secret, which the caller puts back into signers.
+// signerOf returns a signer with the secret of keys. The caller puts the signer back into signers.
 func signerOf(keys common.Credentials) *signer {
 	s, _ := signers.Get().(*signer)
 	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
@@ -135,7 +135,7 @@ type signer struct {
 	given             []byte
 }
 
-// answer returns an answer's signature, valid until the next call.
+// answer returns the signature of a response, which is valid until the next call.
 func (s *signer) answer(path string, header http.Header) []byte {
 	s.text = s.text[:0]
 	s.appendHeaders(header)
@@ -143,7 +143,7 @@ func (s *signer) answer(path string, header http.Header) []byte {
 	return s.sign()
 }
 
-// request returns a request's signature, valid until the next call.
+// request returns the signature of a request, which is valid until the next call.
 func (s *signer) request(path string, header http.Header) []byte {
 	s.text = append(append(s.text[:0], path...), "\nPOST\n\n"...)
 	s.appendHeaders(header)
@@ -196,16 +196,16 @@ func compareFolded(a, b string) int {
 	return len(a) - len(b)
 }
 
-// recent remembers the ids of about recentIDs answers: one that recurs is a replay. It is safe for concurrent use.
+// recent remembers the IDs of about recentIDs responses, to detect replays. It is safe for concurrent use.
 type recent struct {
 	seed maphash.Seed
-	ids  [recentIDs]atomic.Uint64 // hashes, indexed by their last bits; newer ones replace older ones
+	ids  [recentIDs]atomic.Uint64 // hashes of IDs, indexed by their last bits; newer ones replace older ones
 	once sync.Once
 }
 
 const recentIDs = 1 << 14 // a power of two
 
-// repeats remembers an answer's id, and reports whether it has occurred before. It ignores an empty one.
+// repeats remembers a response's ID and reports whether it has occurred before. It ignores an empty ID.
 func (r *recent) repeats(id string) bool {
 	if id == "" {
 		return false
@@ -215,7 +215,7 @@ func (r *recent) repeats(id string) bool {
 	return r.ids[hash%recentIDs].Swap(hash) == hash
 }
 
-// rowsAt gives the places of PlainBuffer rows in an operation's answer, as paths of field numbers.
+// rowsAt maps operations to the fields of their responses that hold PlainBuffer rows, as paths of field numbers.
 var rowsAt = map[string][][]protowire.Number{
 	"/GetRow":                   {{2}},
 	"/PutRow":                   {{2}},
@@ -227,7 +227,7 @@ var rowsAt = map[string][][]protowire.Number{
 	"/ComputeSplitPointsBySize": {{3}},
 }
 
-// checkRows checks the checksums of the rows in a successful answer, which the SDK does not.
+// checkRows checks the checksums of the rows in a successful response. The SDK does not check them.
 func checkRows(path string, body []byte) error {
 	for _, fields := range rowsAt[path] {
 		if err := checkRowsAt(body, fields); err != nil {

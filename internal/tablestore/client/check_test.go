@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// changing returns a network that changes answers.
+// changing returns a network that changes responses.
 func changing(base http.RoundTripper, change func(res *http.Response, body []byte) []byte) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		res, err := base.RoundTrip(r)
@@ -184,7 +184,7 @@ func TestRowsWithWrongChecksumAreRefused(t *testing.T) {
 	must(t, conformance.ErrorOf(sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})))
 	damage := false
 	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
-		// Rows damaged inside the service: the answer's own checksum is right.
+		// Damage rows as if inside the service: the response's own checksum is right.
 		if damage {
 			res.Header = http.Header{}
 			body = bytes.Replace(body, []byte("value"), []byte("valve"), 1)
@@ -270,7 +270,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	conformance.True(t, !errors.Is(err, ErrNoTable) && strings.Contains(fmt.Sprint(err), "moved to"), "dropping: %v", err)
 }
 
-// said is a transport that answers every request with the same body.
+// said is a transport that returns the same body for every request.
 type said struct{ body []byte }
 
 func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -284,7 +284,7 @@ func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	return sdkOf(t, via(s))
 }
 
-// rangeAnswer returns an answer of GetRange with these rows and the key of the next one.
+// rangeAnswer returns a response of GetRange with the given rows and the key of the next row.
 func rangeAnswer(rows, next []byte) []byte {
 	out := []byte{10, 6, 10, 4, 8, 7, 16, 0}
 	out = protowire.AppendBytes(append(out, 18), rows)
@@ -350,7 +350,7 @@ func drawRows(r *rand.Rand, n int) (rows []byte) {
 	return rows
 }
 
-// rowsIn reads a page and decodes its rows, into the memory if there is one.
+// rowsIn reads a page and decodes its rows into m or, if that is nil, into new memory.
 func rowsIn(s Ranger, c *tablestore.RangeRowQueryCriteria, m *PageMemory) (*tablestore.GetRangeResponse, error) {
 	m = cmp.Or(m, new(PageMemory))
 	page, err := GetPacked(s, c, m)
@@ -384,7 +384,7 @@ func TestPagesEqualSDK(t *testing.T) {
 	}
 }
 
-// Later pages do not change rows that were returned without the caller's memory.
+// Rows that were not decoded into the caller's memory do not change when later pages are read.
 func TestPagesKeepTheirRows(t *testing.T) {
 	c := rangeClient(t, &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)})
 	first := conformance.Try(rowsIn(c, criteria(), nil)).Must(t)
@@ -411,7 +411,7 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 	}
 }
 
-// A page in reused memory takes a constant number of allocations, regardless of its rows and cells.
+// With reused memory, the number of allocations for a page does not depend on its rows and cells.
 func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	s := new(said)
 	c := rangeClient(t, s)
@@ -424,7 +424,7 @@ func TestPageDoesNotAllocatePerRow(t *testing.T) {
 	conformance.True(t, many <= few+20, "%v allocations for 2,000 rows, %v for 10", many, few)
 }
 
-// foreign is a client that New did not make, so the SDK decodes its rows.
+// foreign is a client that was not made by New, so the SDK decodes its rows.
 type foreign struct{ c *tablestore.TableStoreClient }
 
 func (f foreign) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
@@ -462,7 +462,7 @@ func TestPackedRowsEqualPages(t *testing.T) {
 	}
 }
 
-// Rows that no table can have are decoded by the SDK and packed afterwards.
+// Rows that cannot be in a table are decoded by the SDK and then packed.
 func TestOddRowsAreNotPacked(t *testing.T) {
 	k, f := plainbuffer.NewName("k"), plainbuffer.NewName("f")
 	s := new(said)

@@ -19,7 +19,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// DefaultRequestTimeout is how long a request waits for progress: for each piece to be sent, then for the answer.
+// DefaultRequestTimeout is how long a request waits for progress: for each piece to be sent, then for the response.
 const DefaultRequestTimeout = 30 * time.Second
 
 // Target is one Tablestore instance.
@@ -27,35 +27,35 @@ type Target struct {
 	Endpoint    string // http(s)://host[:port], no path
 	Instance    string
 	Credentials common.CredentialsProvider // asked for every request, because keys rotate
-	// Transport replaces the network, for a store in the same process; nil means the network.
+	// Transport, if not nil, replaces the network, for a store in the same process.
 	Transport http.RoundTripper
-	// AcceptUnsigned accepts answers whose signature a proxy removed, except to destructive operations.
+	// AcceptUnsigned accepts responses whose signature a proxy removed, except responses to destructive operations.
 	AcceptUnsigned bool
-	// KeyPatience is how long keys that were accepted before are retried when refused, because they rotate; 0 means never.
+	// KeyPatience is how long requests are retried if keys that were accepted before are refused; 0 means not at all.
 	KeyPatience time.Duration
-	// Compress is CompressOff ("") or CompressOn. It applies to a Connection's requests; the SDK's client compresses none.
+	// Compress is CompressOff (or "") or CompressOn. It applies to a Connection; the SDK's client never compresses.
 	Compress string
-	// RequestTimeout 0 means DefaultRequestTimeout.
+	// RequestTimeout is how long a request waits for progress; 0 means DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections limits all connections of a Connection (0: no limit), and the idle ones of the SDK's client (0: 64).
+	// Connections limits the connections of a Connection (0: no limit) and the idle ones of the SDK's client (0: 64).
 	Connections int
 }
 
-// Traffic counts answers and bytes on the wire. It is safe for concurrent use.
+// Traffic counts responses and bytes on the wire. It is safe for concurrent use.
 type Traffic struct {
-	BytesSent atomic.Int64 // request bodies
-	Checked   atomic.Int64 // successful answers with a correct checksum
-	Unchecked atomic.Int64 // successful answers without a checksum, from an endpoint that never sent one
-	Replayed  atomic.Int64 // answers that were given before, to another request
-	Clock     Clock        // the service's clock, according to its answers
+	BytesSent atomic.Int64 // bytes of request bodies
+	Checked   atomic.Int64 // successful responses with a correct checksum
+	Unchecked atomic.Int64 // successful responses without a checksum, from an endpoint that never sent one
+	Replayed  atomic.Int64 // responses that had been received before, for another request
+	Clock     Clock        // the service's clock, according to its responses
 
-	proven       atomic.Bool  // some answer had a valid signature
-	refusedSince atomic.Int64 // of the first unsigned refusal of keys since an answer, in ns since 1970; 0 for none
+	proven       atomic.Bool  // a response had a valid signature
+	refusedSince atomic.Int64 // first unsigned refusal of keys since a signed response, in ns since 1970; 0 if none
 
 	answers recent
 }
 
-// New makes the SDK's client for the target. When ctx ends, every request in flight ends, too. The client never
+// New makes the SDK's client for the target. When ctx ends, all requests in flight end with it. The client never
 // retries: the SDK would retry writes that may have been applied, ignore ctx and hide throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
@@ -75,7 +75,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, asked, config), nil
 }
 
-// sameMemory reports whether a transport passes bodies within this process, where they need no MD5.
+// sameMemory reports whether a transport passes bodies within this process, so that they need no MD5.
 func sameMemory(t http.RoundTripper) bool {
 	s, ok := t.(interface{ SameMemory() bool })
 	return ok && s.SameMemory()
@@ -133,7 +133,7 @@ func dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	return c, err
 }
 
-// renewed is a network that renews its connections, which the SDK's client would keep while they are busy.
+// renewed is a network that renews its connections. The SDK's client would keep busy connections forever.
 type renewed struct {
 	make func() *http.Transport
 
@@ -155,16 +155,16 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// transport ties every request to the run's context and checks every answer; the SDK can do neither. It removes the
-// address of a redirect, so that it is not followed.
+// transport ties every request to the run's context and checks every response; the SDK can do neither. It removes the
+// address of a redirect, so that the redirect is not followed.
 type transport struct {
 	base       http.RoundTripper
 	run        context.Context
-	timeout    time.Duration // without received bytes
+	timeout    time.Duration // the maximum time without received bytes
 	keys       *signedWith
 	traffic    *Traffic
 	access     access
-	accept     bool // accepts answers without a signature
+	accept     bool // accepts responses without a signature
 	sameMemory bool
 }
 
@@ -201,7 +201,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// progress is an answer's body that reports every received piece.
+// progress is a response's body that reports every received piece.
 type progress struct {
 	io.ReadCloser
 	came func()
@@ -215,7 +215,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read reads and checks the answer, and returns it with its body in memory.
+// read reads and checks the response, and returns it with its body in memory.
 func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
 	p := pageFor(r)
 	var memory []byte

@@ -38,7 +38,7 @@ func engine(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// of returns the target for an engine in this process.
+// of returns a target for an engine in this process.
 func of(s *server.Server) Target {
 	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: keys(server.DefaultAccessKeySecret)}
@@ -87,7 +87,7 @@ func TestTableOperationsSurviveTemporaryFaults(t *testing.T) {
 		for _, f := range []faults.Fault{
 			{Action: faults.Refuse, Code: "OTSServerBusy"},
 			{Action: faults.Refuse, Code: "OTSTableNotReady"},
-			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next attempt finds that the table exists
+			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // the request is applied, so the next attempt finds the table
 		} {
 			failed := map[string]bool{}
 			plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(r faults.Request) faults.Fault {
@@ -196,19 +196,19 @@ func TestRunContextEndsRequest(t *testing.T) {
 	}
 }
 
-// via returns the target of a service behind a transport that signs nothing.
+// via returns the target of a service that is reached through a transport and signs nothing.
 func via(transport http.RoundTripper) Target {
 	target := unsignedAt("http://made-up")
 	target.Transport = transport
 	return target
 }
 
-// unsignedAt returns the target of a service at an endpoint that signs nothing.
+// unsignedAt returns the target of a service that signs nothing.
 func unsignedAt(endpoint string) Target {
 	return Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
 }
 
-// bothWays returns functions that send a request without fields on our own connection and through the SDK.
+// bothWays returns functions that send a request without fields on a Connection and through the SDK.
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
 	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
 	sdk := conformance.Try(New(ctx, target, traffic)).Must(t)
@@ -222,7 +222,7 @@ func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic
 	}}
 }
 
-// counting starts a server that counts the connections made and those open.
+// counting starts a server that counts how many connections were made and how many are open.
 func counting(t *testing.T, run func(*httptest.Server), h http.Handler) (_ *httptest.Server, made, open *atomic.Int64) {
 	made, open = new(atomic.Int64), new(atomic.Int64)
 	web := httptest.NewUnstartedServer(h)
@@ -281,7 +281,7 @@ func TestValuesRoundTripThroughSDK(t *testing.T) {
 	}
 }
 
-// dated returns the header of an answer at a given time of the service.
+// dated returns the header of a response at a given time of the service.
 func dated(layout string, at time.Time) http.Header {
 	h := http.Header{}
 	if layout == http.TimeFormat {
@@ -297,7 +297,7 @@ func TestClockLearnsFromAnswers(t *testing.T) {
 	start := time.Now()
 	for name, tt := range map[string]struct {
 		layout        string
-		lies          int // wrong dates among ten answers
+		lies          int // wrong dates among ten responses
 		answers       int
 		within, width time.Duration
 	}{

@@ -11,24 +11,24 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// headerHTTPDate is the date header of any HTTP server; headerDate, the service's own, is more precise.
+// headerHTTPDate is the date header of any HTTP server. The service's own headerDate is more precise.
 const headerHTTPDate = "Date"
 
-// Clock computes the service's time from the dates of its answers. The zero Clock returns this machine's time until it
-// has seen enough answers. It is safe for concurrent use.
+// Clock computes the service's time from the dates of its responses. The zero Clock returns this machine's time until
+// it has seen enough responses. It is safe for concurrent use.
 //
-// If an answer with date D and precision p is received at r, and its request was sent at s, the service's clock is
-// ahead by D−r to D+p−s. The clock uses the range on which most of the last answers agree (Marzullo's algorithm), so
-// one wrong date has no effect. Nor has setting this machine's clock, because times are monotonic.
+// If a response with date D and precision p is received at r, and its request was sent at s, the service's clock is
+// ahead by D−r to D+p−s. The clock uses the range on which most of the last responses agree (Marzullo's algorithm), so
+// a single wrong date has no effect. Setting this machine's clock has no effect either, because times are monotonic.
 type Clock struct {
 	mu      sync.Mutex
-	base    time.Time // wall and monotonic time of the first answer
+	base    time.Time // wall and monotonic time of the first response
 	samples []sample  // newest last
 	last    atomic.Int64
 	agreed  atomic.Pointer[offsets]
 }
 
-// sample is what one answer shows: how far the service's clock is ahead of base plus the time since base.
+// sample says, according to one response, how far the service's clock is ahead of base plus the time since base.
 type sample struct {
 	offsets
 	at time.Duration // when it was received, since base
@@ -41,13 +41,13 @@ type offsets struct {
 
 const (
 	keptSamples = 64
-	// leastSamples is the number of answers needed, and of consecutive ones that overrule older ones, as after a pause.
+	// leastSamples is the number of responses needed to know the time. As many in a row overrule older ones after a pause.
 	leastSamples = 3
 	sampleEvery  = 20 * time.Millisecond
-	sampleFor    = 5 * time.Minute // in which clocks drift apart by some ms
+	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in this time
 )
 
-// Answered records the date of an answer whose request was begun at sent and whose header was read at received.
+// Answered records the date of a response whose request was begun at sent and whose header was read at received.
 func (c *Clock) Answered(h http.Header, sent, received time.Time) {
 	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) &&
 		received.UnixNano() >= c.last.Load() {
@@ -95,10 +95,10 @@ func (c *Clock) agree() {
 	c.agreed.Store(&best)
 }
 
-// overlap returns the range common to the most samples, and their number.
+// overlap returns the range that most samples have in common, and the number of these samples.
 func overlap(samples []sample) (best offsets, votes int) {
 	for _, s := range samples {
-		// The best range starts where that of some sample starts.
+		// The best range starts where the range of some sample starts.
 		n, to := 0, time.Duration(1<<63-1)
 		for _, o := range samples {
 			if o.from <= s.from && s.from <= o.to {
@@ -113,7 +113,7 @@ func overlap(samples []sample) (best offsets, votes int) {
 	return best, votes
 }
 
-// dateOf returns an answer's time and its precision: the true time may be that much later.
+// dateOf returns a response's time and its precision: the true time may be later by up to the precision.
 func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	if text := h.Get(headerDate); text != "" {
 		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
@@ -127,7 +127,7 @@ func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	return t, time.Second, err == nil
 }
 
-// Range returns the earliest and latest possible time of the service's clock at t; while unknown, both are t.
+// Range returns the earliest and latest possible time of the service's clock at t. Both are t if they are unknown.
 func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	if c == nil {
 		return t, t, false
@@ -140,13 +140,14 @@ func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	return local.Add(r.from), local.Add(r.to), true
 }
 
-// Now returns the service's time, or this machine's while that is unknown.
+// Now returns the service's time, or this machine's time while the service's is unknown.
 func (c *Clock) Now() time.Time {
 	earliest, latest, _ := c.Range(time.Now())
 	return earliest.Add(latest.Sub(earliest) / 2)
 }
 
-// Lag returns how far this machine's clock lags the service's, negative if it is ahead; 0 if too imprecise or unknown.
+// Lag returns how far this machine's clock is behind the service's: a negative time if it is ahead, 0 if the difference
+// is unknown or below the precision.
 func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)
@@ -173,17 +174,17 @@ func (c *Clock) SkewWarning() string {
 		" ahead of the service's; set it. The service's time is used where it matters"
 }
 
-// AskTime sends requests until the clock knows the service's time. If the service does not answer, or its answers have
-// no date, the clock keeps this machine's time.
+// AskTime sends requests until the clock knows the service's time. If the service does not respond, or its responses
+// have no date, the clock keeps this machine's time.
 func (a *Admin) AskTime(clock *Clock) {
 	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
 		_ = answered(func() error {
-			// Refusals, for a missing table or permission, have a date, too.
+			// A refusal for a missing table or permission also has a date.
 			_, err := a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "tsimport_clock"})
 			return err
 		})
 	}
 }
 
-// Measured reports whether there were enough answers to know the service's time.
+// Measured reports whether there were enough responses to know the service's time.
 func (c *Clock) Measured() bool { return c != nil && c.agreed.Load() != nil }

@@ -23,15 +23,15 @@ func checkCompress(mode string) error {
 }
 
 const (
-	// leastCompressed is the smallest body worth compressing: a request's head and its answer are not compressed.
+	// leastCompressed is the size of the smallest body worth compressing. Headers and responses are not compressed.
 	leastCompressed = 1 << 10
-	// smaller is the largest compressed share of a body worth sending.
+	// smaller is the largest ratio of the compressed to the original size with which a compressed body is sent.
 	smaller = 0.9
 )
 
-// compression compresses request bodies; nil compresses none. It is safe for concurrent use.
+// compression compresses request bodies. It is safe for concurrent use. nil compresses nothing.
 type compression struct {
-	writers chan *zlib.Writer // one per processor, of about a megabyte each
+	writers chan *zlib.Writer // one per processor; each takes about a megabyte
 
 	mu     sync.Mutex
 	proven bool // the service has accepted a compressed request
@@ -79,7 +79,7 @@ func (c *compression) deflate(dst, body []byte) []byte {
 	return to.bytes
 }
 
-// limitedBuffer is a buffer that takes bytes up to a limit.
+// limitedBuffer is a buffer that holds at most most bytes.
 type limitedBuffer struct {
 	bytes []byte
 	most  int
@@ -95,9 +95,9 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 var errNotSmaller = fmt.Errorf("less than %.0f %% smaller", 100*(1-smaller))
 
-// answered takes the error of a compressed request, or nil, and reports whether to send the request again uncompressed.
-// A server that never accepted a compressed request may not support compression, so its refusal says nothing about the
-// rows. Only codes documented as sent before anything is applied allow a repeat.
+// answered records the error of a compressed request, or nil, and reports whether to send the request again without
+// compression. A server that never accepted a compressed request may not support compression, so its refusal says
+// nothing about the rows. The request is repeated only if, by the documented meaning of the code, nothing was applied.
 func (c *compression) answered(err error) (plainly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,14 +117,14 @@ func (c *compression) answered(err error) (plainly bool) {
 	return false
 }
 
-// refused records that a request was refused compressed but accepted uncompressed.
+// refused records that a request was refused with compression but accepted without.
 func (c *compression) refused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.never = true
 }
 
-// compress replaces the body in buf by a compressed one and returns its former size, or 0 if it left it unchanged.
+// compress replaces the body in buf with a compressed one. It returns the original size, or 0 if it changed nothing.
 func (s *Sender) compress() (was int) {
 	body := s.buf[headRoom:]
 	if !s.c.compression.wanted(len(body)) {

@@ -19,8 +19,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Connection sends requests encoded elsewhere. The SDK's client would make them of several objects per cell and copy
-// them twice. Requests have the same bytes, headers and signature as the SDK's, and errors are the SDK's types.
+// Connection sends requests encoded elsewhere. The SDK's client would build them from several objects per cell and copy
+// them twice. Requests have the same bytes, headers and signature as the SDK's, and errors have the SDK's types.
 type Connection struct {
 	run         context.Context
 	endpoint    *url.URL
@@ -33,12 +33,12 @@ type Connection struct {
 	compression *compression
 	traffic     *Traffic
 	access      access
-	accept      bool // accepts answers without a signature
+	accept      bool // accepts responses without a signature
 	sameMemory  bool
 	senders     atomic.Int64 // number of open senders
 }
 
-// Now returns the service's time according to its answers.
+// Now returns the service's time according to its responses.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
 // Connect makes a connection. Requests in flight end with ctx. A request is repeated only if no byte of it was sent.
@@ -73,7 +73,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	return c, nil
 }
 
-// Affordable returns how many of the wanted connections this process may open, given its limit of open files.
+// Affordable returns how many of the wanted connections this process may open under its limit of open files.
 func Affordable(wanted int) int {
 	files := openFiles()
 	if files == 0 {
@@ -85,7 +85,7 @@ func Affordable(wanted int) int {
 // otherFiles is the number of open files reserved for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room returns the limit of requests in flight: Target.Connections, or that of the service, a gateway or the machine.
+// Room returns the limit of requests in flight: Target.Connections, or the lower limit of the service or a gateway.
 func (c *Connection) Room() int {
 	if c.pool == nil {
 		return math.MaxInt
@@ -93,17 +93,17 @@ func (c *Connection) Room() int {
 	return c.pool.room()
 }
 
-// Sender sends one request at a time on shared network connections. It owns and reuses the memory of requests and
-// answers. It is not safe for concurrent use.
+// Sender sends one request after another on shared network connections. It owns and reuses the memory of requests and
+// responses. It is not safe for concurrent use.
 type Sender struct {
 	c      *Connection
 	closed bool
 	sent   time.Time
-	buf    []byte // a request: room for its head, and its body
+	buf    []byte // a request: room for the head, then the body
 	plain  []byte // the uncompressed body, or memory for the next one
 	head   []byte
 	answer []byte
-	keys   common.Credentials  // with which the request is signed
+	keys   common.Credentials  // keys that signed the request
 	urls   map[string]*url.URL // by operation
 }
 
@@ -114,7 +114,7 @@ func (c *Connection) Sender() *Sender {
 	return &Sender{c: c, urls: map[string]*url.URL{}}
 }
 
-// Close ends the sender. The last one also closes the idle connections.
+// Close closes the sender. When the last open sender is closed, the idle connections are closed, too.
 func (s *Sender) Close() {
 	if !s.closed && s.c.senders.Add(-1) == 0 && s.c.pool != nil {
 		s.c.pool.close()
@@ -124,12 +124,12 @@ func (s *Sender) Close() {
 
 var room [headRoom]byte
 
-// keptBytes is the memory that a sender keeps between requests; larger buffers are shared.
+// keptBytes is the size of the largest buffer that a sender keeps between requests. Larger buffers are shared.
 const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool
 
-// giveLargeBack returns the buffer, or nil if it was too large and went back to the shared ones.
+// giveLargeBack returns the buffer, or nil if it is so large that it was returned to the shared ones.
 func giveLargeBack(b []byte) []byte {
 	if cap(b) <= keptBytes {
 		return b
@@ -138,8 +138,8 @@ func giveLargeBack(b []byte) []byte {
 	return nil
 }
 
-// Post sends a request for the operation, with the body that appendBody appends to dst, and returns the answer's body,
-// valid until the next call. An error in the service's answer is a *tablestore.OtsError.
+// Post sends a request for the operation, with the body that appendBody appends to dst, and returns the response's
+// body, which is valid until the next call. If the service refuses the request, the error is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
 		s.buf = *large
@@ -167,7 +167,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	return nil, err
 }
 
-// post sends the body in buf. was is its size before compression, 0 if it is not compressed.
+// post sends the body in buf. was is its size before compression, or 0 if it is not compressed.
 func (s *Sender) post(operation string, was int) error {
 	body := s.buf[headRoom:]
 	var sum [md5.Size]byte
@@ -187,7 +187,7 @@ func (s *Sender) post(operation string, was int) error {
 	return s.roundTrip(operation, header, body)
 }
 
-// send sends the request in buf and reads the answer.
+// send sends the request in buf and reads the response.
 func (s *Sender) send(operation string, header http.Header, length int) (err error) {
 	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
 		return &notSent{err}
@@ -201,8 +201,8 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 	return err
 }
 
-// exchange sends a request on a link of the pool and returns the head of the answer. The caller reads the rest and puts
-// the link back. No sender keeps a link between requests, because another may be waiting for it.
+// exchange sends a request on a link of the pool and returns the response's head. The caller reads the rest and then
+// puts the link back. No sender keeps a link between requests, because another sender may be waiting for it.
 func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res *http.Response, err error) {
 	for again := true; ; again = false {
 		if l, err = c.pool.take(ctx, c.timeout); err != nil {
@@ -218,11 +218,11 @@ func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res
 		if unsent := new(notSent); !again || !errors.As(err, &unsent) || answers == 0 {
 			return nil, nil, err
 		}
-		// The service closed the idle connection just now: try another one.
+		// The service has just closed the idle connection. Try another one.
 	}
 }
 
-// roundTrip sends the request through base: a replacement of the network, or a transport that talks to a proxy.
+// roundTrip sends the request through base, which replaces the network or talks to a proxy.
 func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) error {
 	body := &requestBody{rest: sent}
 	defer func() {
@@ -234,13 +234,13 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	defer cancel()
 	stalled := time.AfterFunc(s.c.timeout, cancel)
 	defer stalled.Stop()
-	body.progress = func() { stalled.Reset(s.c.timeout) } // bytes that the transport read are sent, except for its buffer
+	body.progress = func() { stalled.Reset(s.c.timeout) } // the transport has sent the bytes it read, except for its buffer
 	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
 	if err == nil {
 		err = s.read(operation, res)
 	}
 	if err != nil && ctx.Err() != nil && !isAnswer(err) {
-		return context.DeadlineExceeded // if the run has ended, the caller reports that instead
+		return context.DeadlineExceeded // if the run has ended, the caller reports that
 	}
 	return err
 }
@@ -256,19 +256,19 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 	return &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, ContentLength: int64(len(sent)), Body: body,
-		// The transport calls it if an idle connection turns out to be closed before any byte is sent.
+		// The transport calls GetBody if it finds an idle connection closed before any byte is sent.
 		GetBody: func() (io.ReadCloser, error) { return body.again(sent), nil },
 	}
 }
 
-// read reads an answer to its end.
+// read reads a response to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
 	received := time.Now()
 	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, s.c.accept, res,
 		s.c.sameMemory); err != nil {
 		s.c.access.unsigned(err)
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil && !Unsettled(err) {
-			// A proxy that refuses a body unread closes the connection, so its page may be cut off.
+			// A proxy that refuses a body without reading it closes the connection, so its page may be cut off.
 			return refusal(res.StatusCode, nil, "")
 		}
 		return err
@@ -280,21 +280,21 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 	return s.c.access.seen("/"+operation, err)
 }
 
-// isAnswer reports whether the error is an answer of the service or of a proxy.
+// isAnswer reports whether the error is a response of the service or a proxy.
 func isAnswer(err error) bool {
 	return errors.As(err, new(*tablestore.OtsError))
 }
 
-// The largest answers, by kind. Every request in flight may have one in memory.
+// The largest responses, by kind. Every request in flight may have one in memory.
 const (
-	maxRefusal = 64 << 10 // a code and a message
-	maxWritten = 2 << 20  // keys of 1 KB, or errors, of 200 rows
-	maxAnswer  = 64 << 20 // rows, and descriptions of tables
+	maxRefusal = 64 << 10 // an error code and message
+	maxWritten = 2 << 20  // for 200 rows, keys of 1 KB or errors
+	maxAnswer  = 64 << 20 // rows, or the description of a table
 )
 
 var errLongAnswer = errors.New("the answer is longer than its kind can be")
 
-// mostOf returns the size of the largest answer of a kind.
+// mostOf returns the size of the largest response to a request, given the response's status.
 func mostOf(path string, status int) int {
 	switch {
 	case status < 200 || status >= 300:
@@ -305,12 +305,12 @@ func mostOf(path string, status int) int {
 	return maxAnswer
 }
 
-// readAll appends r's content, at most most bytes, to dst. size is the content's size, negative if unknown.
+// readAll appends the content of r to dst. More than most bytes are an error. size is the length, negative if unknown.
 func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
 	if size > int64(most) {
 		return dst, errLongAnswer
 	}
-	if need := int(max(size, 511)) + 1; cap(dst) < need { // with one more byte, the end is seen without growing
+	if need := int(max(size, 511)) + 1; cap(dst) < need { // one more byte, so that the end is found without growing
 		dst = make([]byte, 0, need)
 	}
 	for {
@@ -331,14 +331,14 @@ func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
 	}
 }
 
-// refusal makes the SDK's error from an unsuccessful answer.
+// refusal makes the SDK's error from an unsuccessful response.
 func refusal(status int, body []byte, requestID string) error {
 	e := &tablestore.OtsError{RequestId: requestID, HttpStatusCode: status}
 	var ok bool
 	if e.Code, e.Message, ok = decodeError(body); ok {
 		return e
 	}
-	// The page of a proxy, or nothing.
+	// The body is a proxy's page or empty.
 	e.Code, e.Message = tablestore.OTS_CLIENT_UNKNOWN, string(body)
 	if status >= 500 && status < 600 {
 		e.Code = tablestore.SERVER_UNAVAILABLE

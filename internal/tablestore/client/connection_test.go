@@ -31,7 +31,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		os.Unsetenv(name) // net/http reads it once: this machine's proxy would be used
+		os.Unsetenv(name) // before net/http reads it, once, and uses this machine's proxy
 	}
 	conformance.Main(m)
 }
@@ -47,7 +47,7 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 
 func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
-// TestSignaturesEqualSDK compares the signatures for headers of random bytes.
+// TestSignaturesEqualSDK compares signatures of headers of random bytes.
 func TestSignaturesEqualSDK(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
 	rnd := rand.New(rand.NewPCG(5, 23))
@@ -129,7 +129,7 @@ func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
 	}
 }
 
-// waitFor waits until arrived reports that the other end's actions are visible here.
+// waitFor waits until arrived reports that the actions of the other end are visible here.
 func waitFor(t *testing.T, arrived func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !arrived(); runtime.Gosched() {
@@ -187,7 +187,7 @@ func TestUnreadRequestIsRefused(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1000))
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code")
-		// Closing with unread bytes would send a reset, which may overtake the answer.
+		// Closing with unread bytes would send a reset, which may overtake the response.
 		_ = c.(*net.TCPConn).CloseWrite()
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
@@ -292,7 +292,7 @@ func TestRequestEndsWithTimeout(t *testing.T) {
 func TestBodyInUseIsNotOverwritten(t *testing.T) {
 	var held []io.ReadCloser
 	target := via(roundTrip(func(r *http.Request) (*http.Response, error) {
-		held = append(held, r.Body) // answered without reading the body
+		held = append(held, r.Body) // responds without reading the body
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(new(bytes.Buffer))}, nil
 	}))
 	s := sender(t, t.Context(), target)
@@ -322,7 +322,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestGatewayRefusingUnreadBodyIsRecognised imitates nginx, which answers 413 by the Content-Length alone, and closes.
+// TestGatewayRefusingUnreadBodyIsRecognised imitates nginx, which checks only Content-Length, sends 413 and closes.
 func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	web := listen(t, func(c net.Conn) {
 		defer c.Close()
@@ -341,7 +341,7 @@ func TestGatewayRefusingUnreadBodyIsRecognised(t *testing.T) {
 	}
 }
 
-// echo reads a request and answers with a short text.
+// echo reads a request and responds with a short text.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_, _ = io.WriteString(w, "ok")
@@ -392,7 +392,7 @@ func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)
 }
 
-// An answer replayed by an intermediary has a valid checksum and signature. Only its request id reveals it.
+// A response replayed by an intermediary has a valid checksum and signature. Only the request ID reveals the replay.
 func TestRepeatedAnswerIsUnknown(t *testing.T) {
 	traffic := new(Traffic)
 	answer := func(id string) error {

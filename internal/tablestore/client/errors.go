@@ -13,30 +13,30 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Class says what a service error means for its request or row.
+// Class says what an error means for a request or row.
 type Class uint8
 
 // The classes, according to Tablestore's error table and its documented retry rules.
 const (
-	// Permanent: refused, however often it is sent; not applied.
+	// Permanent means that the request will always be refused. It was not applied.
 	Permanent Class = iota
-	// Throttled: over capacity; not applied.
+	// Throttled means that a capacity is exceeded. The request was not applied.
 	Throttled
-	// Unavailable: the partition, the table or the server cannot take the request now; not applied.
+	// Unavailable means that the partition, table or server cannot take the request now. It was not applied.
 	Unavailable
-	// Ambiguous: it may have been applied, now or later.
+	// Ambiguous means that the request may have been applied or may be applied later.
 	Ambiguous
-	// Content: refused for its content; a single bad row makes the service refuse all rows.
+	// Content means that the content was refused. The service refuses all rows of a request for a single bad row.
 	Content
-	// Fatal: no request can succeed, because of the keys, a permission or a missing table.
+	// Fatal means that no request can succeed, because of the keys, a permission or a missing table.
 	Fatal
-	// Canceled: the run was stopped. Otherwise like Ambiguous.
+	// Canceled means that the run was stopped. The outcome is Ambiguous.
 	Canceled
-	// Unrecognized: an undocumented code. Like Ambiguous, because the request may have been applied.
+	// Unrecognized means an undocumented code. The outcome is Ambiguous.
 	Unrecognized
 )
 
-// Passes reports whether the class is temporary: the same request may succeed later.
+// Passes reports whether errors of the class are temporary: the same request may succeed later.
 func (c Class) Passes() bool {
 	return c == Throttled || c == Unavailable || c == Ambiguous || c == Unrecognized
 }
@@ -50,8 +50,8 @@ var classes = map[string]Class{
 	"OTSCapacityUnitExhausted": Throttled,
 	"OTSFlowControl":           Throttled,
 	"OTSServerBusy":            Throttled, // but see MayHaveApplied
-	"OTSStorageServerBusy":     Throttled, // likewise
-	"OTSOperationThrottled":    Throttled, // likewise
+	"OTSStorageServerBusy":     Throttled, // see MayHaveApplied
+	"OTSOperationThrottled":    Throttled, // see MayHaveApplied
 
 	"OTSPartitionUnavailable":                    Unavailable,
 	"OTSTableNotReady":                           Unavailable,
@@ -76,7 +76,7 @@ var classes = map[string]Class{
 	"OTSMethodNotAllowed":     Fatal,
 	"OTSUnsupportedOperation": Fatal,
 	"OTSMissingHeader":        Fatal,
-	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; not the row's fault
+	"OTSQuotaExhausted":       Fatal, // see tooFrequent
 
 	"OTSConditionCheckFail":            Permanent,
 	"OTSObjectAlreadyExist":            Permanent,
@@ -88,10 +88,10 @@ var classes = map[string]Class{
 	"OTSMetaNotMatch":                  Permanent,
 }
 
-// tooFrequent is the beginning of the only message with OTSQuotaExhausted that is worth a retry.
+// tooFrequent is the beginning of the only message of OTSQuotaExhausted for which a retry makes sense.
 const tooFrequent = "Too frequent table operations"
 
-// ClassifyCode returns the class of an error code in a row's answer.
+// ClassifyCode returns the class of an error code and message in the response for a row.
 func ClassifyCode(code, message string) Class {
 	if code == "OTSQuotaExhausted" && strings.HasPrefix(strings.TrimSpace(message), tooFrequent) {
 		return Unavailable
@@ -105,22 +105,22 @@ func ClassifyCode(code, message string) Class {
 	return Unrecognized
 }
 
-// InstanceThrottled reports whether a throttling code concerns the whole instance, not a partition.
+// InstanceThrottled reports whether a throttling code concerns the whole instance rather than a partition.
 func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 
-// MayHaveApplied reports whether a row refused with a throttling code may nevertheless have been applied, which the
-// documentation leaves open. This matters for rows that must not be repeated.
+// MayHaveApplied reports whether a row refused with a throttling code may nevertheless have been applied, because the
+// documentation does not say. This matters for rows that must not be applied twice.
 func MayHaveApplied(code string) bool {
 	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }
 
-// NotServingCode reports whether the code means that the partition, the table or the server is unavailable to all
-// requests now. With OTSServerUnavailable the request may have been applied.
+// NotServingCode reports whether the code means that the partition, table or server cannot take any requests now. With
+// OTSServerUnavailable, the request may have been applied.
 func NotServingCode(code string) bool {
 	return slices.Contains([]string{"OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable"}, code)
 }
 
-// NotServing is NotServingCode for an error of the SDK's client for a whole request.
+// NotServing is like NotServingCode for an error of the SDK's client for a whole request.
 func NotServing(err error) bool {
 	u := new(unsigned)
 	return NotServingCode(codeOf(err)) || errors.As(err, &u) && u.keys
@@ -140,10 +140,10 @@ func Classify(err error) Class {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return Unavailable // no byte was sent
 	}
-	return Ambiguous // cut off, timed out, or an unreadable answer
+	return Ambiguous // cut off, timed out, or an unreadable response
 }
 
-// classifyAnswer uses the code if the service documents it, regardless of the status. A proxy's page has no code.
+// classifyAnswer goes by the code if it is documented, and otherwise by the status. A proxy's page has no code.
 func classifyAnswer(err *tablestore.OtsError) Class {
 	c := ClassifyCode(err.Code, err.Message)
 	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN ||
@@ -153,7 +153,7 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	return c
 }
 
-// SlowDown reports whether an answer's code or status asks for fewer requests. The request may have been applied.
+// SlowDown reports whether a response's code or status asks for fewer requests. The request may have been applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
 	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
@@ -163,21 +163,21 @@ func SlowDown(err error) bool {
 		ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
-// TimedOut reports whether a request made no progress for a whole time-out: the service had it that long, or never.
+// TimedOut reports whether a request made no progress for a time-out. The service has had it that long, or not at all.
 func TimedOut(err error) bool {
 	var ots *tablestore.OtsError
 	var late interface{ Timeout() bool }
 	return !errors.As(err, &ots) && errors.As(err, &late) && late.Timeout()
 }
 
-// TooLarge reports whether a request was refused for its size, by the service or a gateway.
+// TooLarge reports whether the service or a gateway refused a request because of its size.
 func TooLarge(err error) bool {
 	var ots *tablestore.OtsError
 	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge ||
 		ots.Code == "OTSRequestBodyTooLarge")
 }
 
-// CutWhileSending reports whether the connection broke during sending, as when a gateway refuses a large request.
+// CutWhileSending reports whether the connection broke while a request was sent, as when a gateway refuses a large one.
 func CutWhileSending(err error) bool {
 	return errors.As(err, new(*cutOff))
 }
@@ -191,13 +191,13 @@ func (c *cutOff) Unwrap() error { return c.cause }
 
 type notSent struct{ cause error }
 
-// NotSent returns the error of a request that was not sent, so none of its rows was applied.
+// NotSent wraps the error of a request that was not sent, so that none of its rows was applied.
 func NotSent(cause error) error { return &notSent{cause} }
 
 func (n *notSent) Error() string { return n.cause.Error() }
 func (n *notSent) Unwrap() error { return n.cause }
 
-// boundVPC is part of the refusal by an instance that takes requests from one network only.
+// boundVPC is part of the message of an instance that accepts requests from one network only.
 const boundVPC = "can only be accessed from the binded VPC"
 
 // Denied reports whether an error means that the access key lacks a permission.
@@ -210,7 +210,7 @@ func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// Refused reports whether the service refuses permanently, for the keys, a permission, a dropped table or a quota.
+// Refused reports whether an error is lasting: the keys, a permission, the certificate, a dropped table or a quota.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)
@@ -219,7 +219,7 @@ func Refused(err error) bool {
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
-// Needed wraps the error, or nil, of an operation that a load needs besides writing, and names a missing permission.
+// Needed wraps the error, if any, of an operation that a load needs besides writing. It names a missing permission.
 func Needed(operation, name string, err error) error {
 	switch {
 	case err == nil:
@@ -230,7 +230,7 @@ func Needed(operation, name string, err error) error {
 	return fmt.Errorf("%s on table %s: %w", operation, name, &Error{err})
 }
 
-// Describe returns one line for users: what happened, with the request id, and, if known, what to do.
+// Describe describes an error to users in one line: what happened, the request ID and, if known, what to do.
 func Describe(err error) string {
 	if canceled := new(stopped); errors.As(err, &canceled) {
 		return OneLine(canceled.cause.Error())
@@ -289,13 +289,13 @@ func WrongScheme(err error) bool {
 	return false
 }
 
-// otherScheme lists net/http's messages for an answer that is a TLS alert, and for answers that are not TLS.
+// otherScheme lists net/http's messages for a TLS alert in place of an HTTP response, and for a response without TLS.
 var otherScheme = []string{
 	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client",
 	"first record does not look like a TLS handshake",
 }
 
-// isPage reports whether an answer is a web page, not Tablestore's.
+// isPage reports whether a response is a web page rather than Tablestore's.
 func isPage(ots *tablestore.OtsError) bool {
 	return strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN
 }
@@ -306,8 +306,8 @@ type stopped struct{ cause error }
 func (s *stopped) Error() string   { return s.cause.Error() }
 func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
-// OneLine fits text into one line of a terminal or log. It drops the middle of a long text, because the beginning says
-// what failed, and the end what to do.
+// OneLine fits text into one line of a terminal or log. It removes the middle of a long text, because the beginning
+// says what failed and the end says what to do.
 func OneLine(text string) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")

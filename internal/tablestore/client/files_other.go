@@ -2,5 +2,5 @@
 
 package client
 
-// openFiles returns the limit of this process's open files; 0 if unknown.
+// openFiles returns the maximum number of open files of this process, or 0 if it is unknown.
 func openFiles() int { return 0 }

@@ -4,7 +4,7 @@ package client
 
 import "syscall"
 
-// openFiles returns the limit of this process's open files; 0 if unknown.
+// openFiles returns the maximum number of open files of this process, or 0 if it is unknown.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<30 {

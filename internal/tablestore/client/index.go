@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// CreateIndex creates a secondary index of a table, unless an earlier process did. The service adds the existing rows
-// to it. The error is ErrTableExists if a table or an index of another table has the name.
+// CreateIndex creates a secondary index of a table, unless the table has it already. The service adds the existing rows
+// to it. The error is ErrTableExists if the name belongs to a table, another index or an index of another table.
 func (a *Admin) CreateIndex(name string, i table.Index) error {
 	kind := tablestore.IT_GLOBAL_INDEX
 	if i.Local {

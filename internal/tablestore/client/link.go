@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on connecting and on idle time. The latter is the SDK's default, which is below the service's limit.
+// Limits on connecting and on idle time. idleTimeout is the SDK's default, which is below the service's limit.
 const (
 	dialTimeout = 15 * time.Second
 	keepAlive   = 30 * time.Second
@@ -34,8 +34,8 @@ type route struct {
 	tls     *tls.Config // nil for plain HTTP
 }
 
-// newRoute returns the route to the endpoint, or nil if net/http must be used: there is a proxy, or the host has
-// another alphabet, an IPv6 zone or a colon without a port.
+// newRoute returns the route to the endpoint. It returns nil if net/http must be used, because there is a proxy or the
+// host has a non-ASCII character, an IPv6 zone or a colon without a port.
 func newRoute(endpoint *url.URL) *route {
 	odd := func(r rune) bool { return r >= utf8.RuneSelf || r == '%' }
 	if strings.ContainsFunc(endpoint.Host, odd) || strings.HasSuffix(endpoint.Host, ":") {
@@ -57,33 +57,33 @@ func newRoute(endpoint *url.URL) *route {
 	return r
 }
 
-// link is a connection, reused for many requests. It writes head and body in one piece and reads with net/http's
-// parser. net/http's transport passes requests between three goroutines and writes large bodies in pieces, which took
-// an eighth of a load's CPU with 200 rows, and 3 to 5 % with http.ClientConn (docs/internals/performance-tried.md).
+// link is a connection that is reused for many requests. It writes head and body in one piece and reads with net/http's
+// parser. net/http's transport passes requests between three goroutines and writes large bodies in pieces. That took an
+// eighth of a load's CPU with 200 rows, and 3 to 5 % with http.ClientConn (docs/internals/performance-tried.md).
 type link struct {
 	conn   net.Conn
 	plain  net.Conn // the connection below TLS
 	reader *bufio.Reader
-	used   time.Time // when the last answer was complete, or the link was dialed
+	used   time.Time // when the last response was complete or, before the first, when the link was dialed
 	born   time.Time
-	until  time.Time // when it is to be replaced
+	until  time.Time // when the link is to be replaced
 
 	answers int
 
-	// of the request in flight
-	run     context.Context // all waits end with it
-	stop    func() bool     // unties them
-	timeout time.Duration   // allowed without progress
-	last    time.Time       // deadline, despite progress
+	// The request in flight.
+	run     context.Context // ends all waits on the link
+	stop    func() bool     // unties the waits from run
+	timeout time.Duration   // maximum time without progress
+	last    time.Time       // deadline even with progress
 }
 
-// slowest limits the duration of a request that makes progress, in time-outs.
+// slowest is the maximum duration, in time-outs, of a request that makes progress.
 const slowest = 10
 
-// LongestRequest is the limit of a request's duration: its pieces and those of its answer may take a time-out each.
+// LongestRequest returns the maximum duration of a request, of which each piece may take up to a time-out.
 func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
 
-// linkPiece is the size of the pieces of a request: a network that takes longer than a time-out for one is useless.
+// linkPiece is the size of the pieces of a request. A network that takes longer than a time-out for one is unusable.
 const linkPiece = 64 << 10
 
 func (r *route) dial(run context.Context) (*link, error) {
@@ -110,7 +110,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// endsWith ties all waits on the link to run instead of the previous context. It returns false if that has ended them.
+// endsWith ties all waits on the link to run instead of the previous context, or returns false if that has ended them.
 func (l *link) endsWith(run context.Context) bool {
 	if l.run == run {
 		return true
@@ -120,7 +120,7 @@ func (l *link) endsWith(run context.Context) bool {
 	return waits
 }
 
-// abort makes close discard what is left of a request in this machine's buffers.
+// abort makes close discard the bytes of a request that are still in this machine's buffers.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // fails only if it is closed
@@ -132,7 +132,7 @@ func (l *link) close() {
 	_ = l.conn.Close() // no data in flight is needed
 }
 
-// usable reports whether the link can take another request: it was not idle for too long, nor closed by the service.
+// usable reports whether the link can take another request: it was not idle for too long or closed by the service.
 func (l *link) usable() bool {
 	return time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
@@ -146,13 +146,13 @@ func (l *link) progress() error {
 	if err := l.conn.SetDeadline(until); err != nil {
 		return err
 	}
-	if l.run.Err() != nil { // checked after setting the deadline, which the end of the context sets, too
+	if l.run.Err() != nil { // checked after setting the deadline, which the end of the context also sets
 		return context.Cause(l.run)
 	}
 	return nil
 }
 
-// arriving reads the service's bytes. Each read is progress.
+// arriving is a link as a reader of the service's bytes. Each read counts as progress.
 type arriving link
 
 func (a *arriving) Read(p []byte) (int, error) {
@@ -163,7 +163,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return l.conn.Read(p)
 }
 
-// write writes a request in pieces, each with its own time-out, for large requests on slow links.
+// write writes a request in pieces with a time-out each, so that large requests succeed on slow links.
 func (l *link) write(request []byte) (n int, err error) {
 	for err == nil && n < len(request) {
 		if err = l.progress(); err == nil {
@@ -175,7 +175,7 @@ func (l *link) write(request []byte) (n int, err error) {
 	return n, err
 }
 
-// send sends a request and returns the answer's head. It fails after timeout without progress, or LongestRequest.
+// send sends a request and returns the response's head. It fails after timeout without progress, or LongestRequest.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
 	l.endsWith(ctx)
 	l.timeout, l.last = timeout, time.Now().Add(LongestRequest(timeout))
@@ -190,7 +190,7 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 		return nil, &notSent{err}
 	}
 	if err != nil {
-		// A server that refuses a request unread answers first and then closes.
+		// A server that refuses a request without reading it responds and then closes the connection.
 		if res, readErr := l.answer(); readErr == nil {
 			res.Close = true
 			return res, nil
@@ -203,10 +203,10 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 	return l.answer()
 }
 
-// method is a request with all that net/http needs to read its answer.
+// method is a request with the only field that net/http needs to read the response.
 var method = &http.Request{Method: http.MethodPost}
 
-// answer reads an answer's head. It skips informational (1xx) answers.
+// answer reads a response's head. It skips informational (1xx) responses.
 func (l *link) answer() (*http.Response, error) {
 	for {
 		res, err := http.ReadResponse(l.reader, method)
@@ -222,10 +222,10 @@ func (l *link) answer() (*http.Response, error) {
 	}
 }
 
-// headRoom is the space before a body for the request's head. A longer head costs a copy.
+// headRoom is the number of bytes reserved for a request's head before the body. A longer head costs a copy.
 const headRoom = 2 << 10
 
-// join puts a request's head into the room before the body, and returns both.
+// join puts a request's head into the reserved space before the body, if it fits, and returns both together.
 func join(buf, head []byte, room int) []byte {
 	if len(head) <= room {
 		from := room - len(head)
@@ -235,7 +235,7 @@ func join(buf, head []byte, room int) []byte {
 	return append(slices.Clip(head), buf[room:]...)
 }
 
-// appendHead appends a request's head. Headers are in name order, as in net/http.
+// appendHead appends a request's head. Headers are sorted by name, as in net/http.
 func appendHead(dst []byte, path, host string, header http.Header, length int) ([]byte, error) {
 	dst = append(dst, "POST "...)
 	dst = append(dst, path...)

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Packed holds the rows of an answer as checked bytes, for plainbuffer.Cells.
+// Packed holds the rows of a response as checked bytes, for plainbuffer.Cells.
 type Packed struct {
 	bytes []byte
 	rows  plainbuffer.Rows
@@ -25,10 +25,10 @@ func (p *Packed) Key(i int) []byte {
 	return p.rows.Keys[p.rows.KeyEnds[i-1]:p.rows.KeyEnds[i]]
 }
 
-// KeyColumns returns the smallest and largest number of key columns of a row. They differ only in a broken answer.
+// KeyColumns returns the smallest and largest number of key columns of a row. They differ only in a broken response.
 func (p *Packed) KeyColumns() (least, most int) { return p.rows.Least, p.rows.Most }
 
-// Sum returns the sum of a row by plainbuffer.Hasher.Row. It requires Sums.
+// Sum returns plainbuffer.Hasher.Row of a row. PageMemory.Sums must have been called.
 func (p *Packed) Sum(i int) uint64 { return p.rows.Sums[i] }
 
 func (p *Packed) Row(i int) []byte {
@@ -44,10 +44,10 @@ func (p *Packed) Row(i int) []byte {
 	return row
 }
 
-// Bytes returns the size of the rows and their keys.
+// Bytes returns the size of the rows and their ordering keys.
 func (p *Packed) Bytes() int { return len(p.bytes) + len(p.rows.Keys) }
 
-// Unpack decodes a row into the memory, replacing the previous one.
+// Unpack decodes a row into the memory. The row is valid until the memory is used again.
 func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()
@@ -58,7 +58,7 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	return p.row, nil
 }
 
-// Unpacked decodes all rows of the page into the memory. Strings and binary values are views into the page.
+// Unpacked decodes all rows of the page into the memory. Strings and binary values refer to the page's bytes.
 func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()
@@ -67,7 +67,7 @@ func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
 	return m.rows, err
 }
 
-// PackRow encodes an SDK row.
+// PackRow encodes a row of the SDK.
 func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	var row plainbuffer.Row
 	row.Begin(nil)
@@ -91,7 +91,7 @@ func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	return row.End(), nil
 }
 
-// pack encodes SDK rows.
+// pack encodes rows of the SDK.
 func (p *page) pack(rows []*tablestore.Row) error {
 	names := plainbuffer.Names{}
 	var out []byte

@@ -17,8 +17,8 @@ type Ranger interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
 
-// GetPacked reads a page of rows as bytes into memory.Packed, replacing its rows; the returned answer has none. With a
-// client of New the bytes are used as received, which costs a tenth of the SDK's objects for each cell.
+// GetPacked reads a page of rows as bytes into memory.Packed, replacing its rows; the returned response has no rows.
+// With a client made by New, the bytes are used as received, at a tenth of the cost of the SDK's objects for each cell.
 func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse,
 	error) {
 	p := &page{PageMemory: memory}
@@ -32,7 +32,7 @@ func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory
 	return res, err
 }
 
-// get requests the page. If take did not take its rows, the SDK has decoded them.
+// get requests the page. If take did not take the rows, the SDK has decoded them.
 func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.GetRangeResponse, error) {
 	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
 	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
@@ -42,7 +42,7 @@ func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.G
 	return s.GetRange(req)
 }
 
-// pageFor returns the page for the rows of a request's answer, or nil.
+// pageFor returns the page that takes the rows of the response to r, or nil.
 func pageFor(r *http.Request) *page {
 	if id := r.Header.Get(headerTraceID); id != "" {
 		if p, ok := recordings.Load(id); ok {
@@ -53,13 +53,13 @@ func pageFor(r *http.Request) *page {
 	return nil
 }
 
-// Field numbers of GetRange's answer.
+// Field numbers of GetRange's response.
 const (
 	rangeRows = 2
 	rangeNext = 3
 )
 
-// take takes an answer's rows and returns the answer without them, unless the SDK might decode them differently.
+// take removes the rows from a response and keeps them, unless the SDK might decode them differently.
 func (p *page) take(body []byte) (rest []byte, err error) {
 	rest = make([]byte, 0, 512)
 	usual := true
@@ -98,15 +98,15 @@ func (p *page) split(rows []byte) error {
 	return err
 }
 
-// page takes an answer's rows, and makes rows like the SDK's client in a few large allocations.
+// page takes the rows of a response. It makes rows like those of the SDK's client in a few large allocations.
 type page struct {
 	*PageMemory
-	taken bool // the rows of the answer are in Packed
-	odd   bool // a row contains something that a table's row cannot have
+	taken bool // the rows of the response are in Packed
+	odd   bool // a row has a part that no row in a table can have
 	row   *tablestore.Row
 }
 
-// PageMemory is the reusable memory for a page of rows. Its zero value is ready to use.
+// PageMemory is reusable memory for a page of rows. Its zero value is ready to use.
 type PageMemory struct {
 	Packed // the rows of GetPacked
 	body   []byte
@@ -144,10 +144,10 @@ func (m *PageMemory) begin() {
 	m.cellsOf.begin()
 }
 
-// leastCell is the approximate size of a short cell in an answer.
+// leastCell is the approximate size of a short cell in a response.
 const leastCell = 32
 
-// expect sizes the next allocations for this many bytes of rows.
+// expect sets the size of the next allocations for the given number of bytes of rows.
 func (p *page) expect(bytes int) {
 	n := min(max(bytes/leastCell, 8), 4096)
 	s := &p.stores
@@ -197,10 +197,10 @@ func (p *page) value(c *plainbuffer.Column) any {
 	return nil
 }
 
-// store allocates elements in pieces of many. They are valid until begin.
+// store allocates many elements at once. They are valid until begin.
 type store[T any] struct {
 	all  [][]T // pieces
-	used int   // number of pieces in use; free is the rest of the last one
+	used int   // number of pieces in use; free is the unused rest of the last one
 	free []T
 	size int // number of elements in the next piece
 }
@@ -233,7 +233,7 @@ type list[T any] struct {
 	size int
 }
 
-// begin makes the list reuse its last and largest piece of memory.
+// begin makes the list reuse its newest and largest piece of memory.
 func (l *list[T]) begin() { l.all, l.from = l.all[:0], 0 }
 
 func (l *list[T]) add(e *T) {
@@ -244,7 +244,7 @@ func (l *list[T]) add(e *T) {
 	l.all = append(l.all, e)
 }
 
-// take returns the elements added since its last call, nil if there are none.
+// take returns the elements added since its last call, or nil if there are none.
 func (l *list[T]) take() []*T {
 	from := l.from
 	l.from = len(l.all)
@@ -254,8 +254,8 @@ func (l *list[T]) take() []*T {
 	return l.all[from:l.from:l.from]
 }
 
-// boxed makes an interface value of a type and the pointer v, without the allocation of a conversion, which would copy
-// *v for each cell. *v must not change any more.
+// boxed returns *v as an interface value that points to v. A conversion would allocate a copy for each cell. *v must
+// not change afterwards.
 func boxed[T int64 | float64 | string | []byte](v *T) any {
 	var zero T
 	box := any(zero)

@@ -4,5 +4,5 @@ package client
 
 import "net"
 
-// pending returns false, as this is unknown here: a closed connection is noticed when a request is written to it.
+// pending returns false because the state is unknown here. A closed connection is noticed when a request is written.
 func pending(net.Conn) bool { return false }

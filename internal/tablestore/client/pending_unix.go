@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// pending reports whether an idle connection was closed or has an unsolicited answer, so it must not be used again.
+// pending reports whether an idle connection was closed or has unexpected data, so that it must not be used again.
 func pending(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

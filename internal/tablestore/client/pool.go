@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// linkAge is how long a link is used before it is replaced, so that a load follows a service to other machines.
+// linkAge is how long a link is used before it is replaced, so that a load follows a service that moves.
 const linkAge = 5 * time.Minute
 
-// Waits before the limit on links is raised: by one, then two, four and so on. A wait doubles if it was too short.
+// Waits before the limit on links is raised, by one, then two, four and so on. A wait that was too short is doubled.
 const (
 	firstRaise = 5 * time.Second
 	lastRaise  = 10 * time.Minute
 )
 
-// alive is how recent the last answer of any link must be for the service to count as up.
+// alive is how recent the last response on any link must be for the service to count as up.
 const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free, and it accepts no more")
 
-// pool holds the links of a connection. A request uses one until its answer is read.
+// pool holds the links of a connection. A request uses a link until its response is read.
 //
-// A service, a gateway or this machine may allow fewer links than there are senders. This shows when a link cannot be
-// made, or never answers, while others do answer; if none does, the service is down. Then the limit is the number of
-// links that have answered, and senders share them.
+// A service, a gateway or this machine may allow fewer links than there are senders. Then some link cannot be made or
+// gets no response while others do, and the limit becomes the number of links that have had a response. Senders share
+// them. If no link gets a response, the service is down.
 type pool struct {
 	route *route
 	most  int
@@ -35,7 +35,7 @@ type pool struct {
 	mu      sync.Mutex
 	free    []*link // most recently used last
 	open    int     // links, including those being dialed
-	proven  int     // links that have answered
+	proven  int     // links that have had a response
 	waiting int     // senders waiting for a link
 	freed   chan struct{}
 	unused  bool // all senders are closed, so no link is kept
@@ -45,7 +45,7 @@ type pool struct {
 	wait     time.Duration
 	step     int
 	tight    bool      // links have been limited before
-	answered time.Time // time of the last answer on any link
+	answered time.Time // time of the last response on any link
 }
 
 func newPool(r *route, most int) *pool {
@@ -66,7 +66,7 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 			p.open++
 		}
 		if l != nil && failed != nil {
-			p.short(max(p.proven, 1)) // others work
+			p.short(max(p.proven, 1)) // other links work
 		}
 		alone, freed := p.open == 0, p.freed
 		if l == nil && !mayDial {
@@ -106,7 +106,7 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 }
 
 // dial makes a link and checks that it is not closed at once. Gateways accept a link beyond their limit and then close
-// it. A request sent on it would have an unknown outcome, though nobody read it, and its rows would have to wait.
+// it. A request sent on it would have an unknown outcome, although nobody read it, and its rows would have to wait.
 func (p *pool) dial(run context.Context) (*link, error) {
 	begun := time.Now()
 	l, err := p.route.dial(run)
@@ -117,7 +117,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	first, within := p.open == 1, p.closesWithin()
 	p.mu.Unlock()
 	if first {
-		return l, nil // the only link cannot be one too many
+		return l, nil // the only link cannot exceed a limit
 	}
 	select {
 	case <-time.After(time.Since(begun) + within):
@@ -130,7 +130,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// How long a new link is watched, after a round trip.
+// How long a new link is watched after a round trip.
 const (
 	closesAtOnce = 20 * time.Millisecond
 	closesLater  = 500 * time.Millisecond // after a link was refused; other links work meanwhile
@@ -146,7 +146,7 @@ func (p *pool) closesWithin() time.Duration {
 
 var errClosedAtOnce = errors.New("the service, or a gateway, closes new connections at once: it accepts no more")
 
-// pop takes the most recently used link, and closes unusable ones.
+// pop takes the most recently used link. It closes unusable links.
 func (p *pool) pop() *link {
 	for len(p.free) > 0 && time.Since(p.free[0].used) >= idleTimeout {
 		p.closed(p.free[0])
@@ -174,7 +174,7 @@ func (p *pool) closed(l *link) {
 	l.close()
 }
 
-// put takes back a link, and closes it if it is unusable or old.
+// put takes a link back, and closes it if it is unusable or old.
 func (p *pool) put(l *link, usable bool) {
 	if !usable || time.Now().After(l.until) {
 		p.gone(l)
@@ -191,7 +191,7 @@ func (p *pool) put(l *link, usable bool) {
 	p.tell()
 }
 
-// gone closes a link, or counts out one that could not be dialed (nil).
+// gone closes a link. nil stands for a link that could not be dialed, which is no longer counted.
 func (p *pool) gone(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *pool) tell() {
 	}
 }
 
-// note records that the link has answered.
+// note records that a response has arrived on the link.
 func (p *pool) note(l *link, now time.Time) {
 	l.used = now
 	l.answers++
@@ -230,7 +230,7 @@ func (p *pool) note(l *link, now time.Time) {
 func (p *pool) short(links int) {
 	now := time.Now()
 	if p.limit < p.most && now.Before(p.raise) && links >= p.limit {
-		return // it was in flight when the limit was lowered
+		return // the request was in flight when the limit was lowered
 	}
 	if p.limit < p.most {
 		p.wait = min(2*p.wait, lastRaise)
@@ -239,7 +239,7 @@ func (p *pool) short(links int) {
 	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
 }
 
-// raised raises the limit if that is due.
+// raised raises the limit if it is time.
 func (p *pool) raised(now time.Time) {
 	if p.limit < p.most && !now.Before(p.raise) {
 		p.limit = min(p.limit+p.step, p.most)
@@ -263,7 +263,7 @@ func (p *pool) use() {
 	p.unused = false
 }
 
-// close closes unused links, and others when they are put back.
+// close closes unused links now, and the others when they are put back.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,15 +274,15 @@ func (p *pool) close() {
 	p.free = nil
 }
 
-// repeatable is the set of small requests about tables before a load's first row, which are hedged.
+// repeatable is the set of small operations on tables before a load's first row. Their requests are hedged.
 var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/ComputeSplitPointsBySize": true}
 
 const (
 	hedgeAfter = 2 * time.Second
-	mostHedges = 16 // requests at a time; mostly the first one times out earlier
+	mostHedges = 16 // limit of simultaneous requests; the first one usually times out earlier
 )
 
-// hedged sends a request, and once more after every hedgeAfter without an answer. The first answer or error counts.
+// hedged sends a request, and again after each hedgeAfter without a response. The first response or error counts.
 func (t *transport) hedged(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		res *http.Response

@@ -25,7 +25,7 @@ import (
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// serveAll answers every request on a connection until the connection ends.
+// serveAll responds to every request on a connection until the connection ends.
 func serveAll(c net.Conn) {
 	in := bufio.NewReader(c)
 	for {
@@ -40,7 +40,7 @@ func serveAll(c net.Conn) {
 	}
 }
 
-// atOnce posts n requests from each of the senders and counts the errors by message.
+// atOnce posts n requests from each of several concurrent senders and counts the errors by message.
 func atOnce(c *Connection, senders, n int, body string) map[string]int {
 	errs := make(chan error, senders*n)
 	for range senders {
@@ -87,7 +87,7 @@ func TestSendersShareAllowedConnections(t *testing.T) {
 		for _, k := range failed {
 			n += k
 		}
-		// Each sender may find once that its connection is one too many.
+		// Each sender may once get a connection that exceeds the limit.
 		conformance.True(t, n <= 2*senders, "%d of %d requests failed: %v", n, senders*requests, failed)
 	}
 	room := c.Room()
@@ -124,14 +124,14 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 	for _, l := range links {
 		c.pool.put(l, true)
 	}
-	defer c.Sender().Close() // or the links would end with the last sender
+	defer c.Sender().Close() // keeps the links open when the last other sender ends
 	failed := atOnce(c, senders, requests, "x")
 	conformance.True(t, len(failed) == 0, "%v", failed)
 	room := c.Room()
 	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections can be made", room, allowed)
 }
 
-// A link that a request of the SDK opened ends with the run, not with that request, so that other senders can use it.
+// A link opened by a request of the SDK ends with the run, not with that request, so that other senders can use it.
 func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
 	for range 2 { // on a new link, and on the same one again
@@ -184,7 +184,7 @@ func TestConnectionLimitIsRaisedAgain(t *testing.T) {
 	})
 }
 
-// refusingKeys is a transport that answers requests as told.
+// refusingKeys is a transport that responds to requests as told.
 func refusingKeys(answers *[]string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
@@ -263,9 +263,9 @@ func TestUnsignableRequestIsNotSent(t *testing.T) {
 type broken struct {
 	http.RoundTripper
 	fail  error
-	times int // number of requests that fail, from the first on
+	times int // number of requests that fail, beginning with the first
 	after bool
-	page  int // status of an HTML page to answer with instead of fail
+	page  int // if not 0, requests fail with an HTML page of this status instead of fail
 	sent  int
 }
 
@@ -357,7 +357,7 @@ func TestAdminDoesNotWaitForWrongEndpoint(t *testing.T) {
 		conformance.Equal(t, b.sent, 1, "requests")
 	}
 	a, b := unreachable(t, refusedDial, 1000, false)
-	a.ReachFor = 0 // as at a terminal, where a user waits
+	a.ReachFor = 0 // as if a user were waiting at a terminal
 	_, err := a.Describe("t")
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "cannot connect to 10.0.0.1:80") && b.sent == 1,
 		"%v after %d requests", err, b.sent)
@@ -380,7 +380,7 @@ func TestWaitForEndpointEnds(t *testing.T) {
 	})
 }
 
-// A table that another process created must not be taken for the one of a lost answer.
+// A table created by another process must not be mistaken for the table whose creation was not confirmed.
 func TestCreateDistinguishesOtherProcesses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  []table.KeyColumn
@@ -401,7 +401,7 @@ func TestCreateDistinguishesOtherProcesses(t *testing.T) {
 	}
 }
 
-// silentAtFirst leaves requests unanswered until a given time, then answers with an error page.
+// silentAtFirst does not respond to requests until a given time, and then responds with an error page.
 type silentAtFirst struct {
 	serves   time.Time
 	requests atomic.Int64
@@ -450,7 +450,7 @@ func TestUnansweredDescribeIsRepeated(t *testing.T) {
 	}
 }
 
-// pieces is an answer whose bytes arrive one by one, each after a pause.
+// pieces is a response whose bytes arrive one by one, each after a pause.
 type pieces struct {
 	ctx   context.Context
 	text  string
@@ -473,7 +473,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 func (p *pieces) Close() error { return nil }
 
-// slowly is a transport that answers in pieces, with this pause.
+// slowly is a transport that responds in pieces, with this pause.
 type slowly time.Duration
 
 func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -508,7 +508,7 @@ func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// whole is a writer that receives the body of a request as an engine in the same process does.
+// whole receives the body of a request like an engine in the same process.
 type whole struct{ pieces [][]byte }
 
 func (w *whole) Write(p []byte) (int, error) {

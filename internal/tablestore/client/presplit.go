@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxRanges is the largest number of ranges of a new table. A test of the Java SDK gets six, but not eleven.
+// MaxRanges is the largest number of partitions of a new table. A test of the Java SDK gets six, but not eleven.
 const MaxRanges = 10
 
 // Variant types of PlainBuffer, in which partition bounds are encoded.
@@ -25,9 +25,9 @@ const (
 	variantInfMax  = 10
 )
 
-// CreateSplit creates a table like Create, with partitions between the bounds, which are ascending values of the first
-// key column, fewer than MaxRanges. If the service refuses them, refused says why, and the table has one partition.
-// Success does not prove that the service used the bounds; Layout shows that. Connection must be set.
+// CreateSplit creates a table like Create, with partitions between the bounds: fewer than MaxRanges ascending values of
+// the first key column. If the service refuses them, refused says why, and the table has one partition. Success does
+// not prove that the service used the bounds; Layout shows whether it did. Connection must be set.
 func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) (refused, err error) {
 	err = a.createItself(name, key, d, defined, bounds)
@@ -37,7 +37,7 @@ func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definiti
 	return &Error{err}, a.CreateDefined(name, key, d, defined)
 }
 
-// createItself creates a table by a request that the SDK's client cannot make.
+// createItself creates a table with a request that the SDK's client cannot make.
 func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) error {
 	if a.Connection == nil {
@@ -59,7 +59,7 @@ func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 	return err
 }
 
-// createRequest returns the request to create a table, with partitions if there are bounds.
+// createRequest returns the request that creates a table, with partitions if there are bounds.
 func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) *otsprotocol.CreateTableRequest {
 	meta := &otsprotocol.TableMeta{TableName: &name}

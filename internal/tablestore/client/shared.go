@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// Transport returns a transport for single requests on the senders' links, because two pools could block each other.
+// Transport returns a transport for single requests on the senders' links. Two pools could block each other.
 func (c *Connection) Transport() http.RoundTripper {
 	if c.pool == nil {
 		return c.base
@@ -19,7 +19,7 @@ func (c *Connection) Transport() http.RoundTripper {
 // sharedLinks is a Connection used as a transport of POST requests.
 type sharedLinks Connection
 
-// RoundTrip sends a request on a link of the pool. The answer's body is in memory.
+// RoundTrip sends a request on a link of the pool. The response's body is in memory.
 func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	request, err := c.bytesOf(r)
 	if err != nil {

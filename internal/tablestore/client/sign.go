@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// Names of headers in net/http's form. The SDK's are lower case; the service ignores case.
+// Names of headers in net/http's canonical form. The SDK writes them in lower case; the service ignores case.
 const (
 	headerUserAgent   = "User-Agent"
 	headerDate        = "X-Ots-Date"
@@ -37,11 +37,11 @@ const (
 
 const (
 	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the same as the SDK's
-	// The SDK's layout ends in .123Z, which package time takes for a date. The service checks seconds only.
+	// The SDK's layout ends in .123Z, which package time takes for a date. The service checks only the seconds.
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the signed headers of a request with the MD5 of its body. was is as in post.
+// signWith returns the signed headers of a request, given the MD5 of its body. was is as in post.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte,
 	was int) (http.Header, error) {
 	header := http.Header{
@@ -74,7 +74,7 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 	return header, nil
 }
 
-// complete reports whether a request has all headers to sign. If not, the SDK's signer gives the error that users know.
+// complete reports whether a request has all headers to sign. If not, the SDK's signer returns the error users know.
 func complete(header http.Header) bool {
 	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5},
 		func(name string) bool { return header[name][0] == "" })

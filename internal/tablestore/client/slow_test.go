@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// takeSlowly reads a request over several of the client's time-outs, and answers it.
+// takeSlowly takes several of the client's time-outs to read a request, and responds to it.
 func takeSlowly(c net.Conn, pause time.Duration) {
 	defer c.Close()
 	if tcp, ok := c.(*net.TCPConn); ok {
@@ -56,7 +56,7 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 	}
 }
 
-// Otherwise a service that reads a little now and then would block a worker until the load ends.
+// Otherwise, a service that reads a few bytes now and then would block a worker until the load ends.
 func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })

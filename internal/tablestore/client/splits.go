@@ -19,7 +19,8 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Fields of DescribeTable that the SDK drops: partition bounds (PlainBuffer rows with one column) and creation time.
+// Fields of DescribeTable's response that the SDK drops: partition bounds (PlainBuffer rows with one column) and
+// creation time.
 const (
 	shardSplits  protowire.Number = 6
 	creationTime protowire.Number = 9
@@ -27,12 +28,12 @@ const (
 
 // Layout holds the starts of a table's partitions, and identifies the table.
 type Layout struct {
-	// Bounds are the first partition-key values of all partitions but the first, in order, if the service reports them.
+	// Bounds holds, in order, the first partition-key values of all partitions but the first, if the service reports them.
 	Bounds  []table.Value
-	Created int64 // as in Table
+	Created int64 // as in type Table
 }
 
-// Layout sends one DescribeTable, without retries, because callers repeat it anyway. It may return ErrNoTable.
+// Layout sends one DescribeTable, without retries because callers repeat it anyway. It may return ErrNoTable.
 func (a *Admin) Layout(name string) (*Layout, error) {
 	answer, err := a.rawDescription(name)
 	if err != nil {
@@ -52,7 +53,7 @@ func layoutOf(name string, answer []byte) (l *Layout, err error) {
 	return l, nil
 }
 
-// Splits returns the bounds of Layout. Unlike Layout it retries, because its callers need them only once.
+// Splits returns Layout's bounds. Unlike Layout, it retries, because callers need the bounds only once.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -65,7 +66,7 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 	return l.Bounds, nil
 }
 
-// rawDescription returns the service's raw answer to one DescribeTable.
+// rawDescription returns the service's raw response to one DescribeTable.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
 	if err == nil && len(answer) == 0 {
@@ -74,7 +75,7 @@ func (a *Admin) rawDescription(name string) ([]byte, error) {
 	return answer, err
 }
 
-// description is rawDescription with retries.
+// description is like rawDescription, but retries.
 func (a *Admin) description(name string) (answer []byte, err error) {
 	err = a.try(func() (err error) {
 		answer, err = a.rawDescription(name)
@@ -83,7 +84,7 @@ func (a *Admin) description(name string) (answer []byte, err error) {
 	return answer, a.wrap("describe", name, err)
 }
 
-// describe sends one DescribeTable. raw is the service's raw answer, empty if the client was not made by New.
+// describe sends one DescribeTable. raw is the service's raw response; it is empty if the client was not made by New.
 func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
@@ -97,7 +98,7 @@ func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, ra
 	return res, answer.body.Bytes(), err
 }
 
-// decodeCreated returns a table's creation time, 0 if the answer has none.
+// decodeCreated returns a table's creation time, or 0 if the response has none.
 func decodeCreated(answer []byte) (created int64, err error) {
 	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
 		if number != creationTime || kind != protowire.VarintType {
@@ -132,25 +133,25 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 	return bounds, nil
 }
 
-// recording keeps the bytes of one answer, because the SDK drops unknown fields. transport finds it by its trace id.
+// recording keeps the bytes of one response, because the SDK drops unknown fields. transport finds it by its trace ID.
 type recording struct{ body bytes.Buffer }
 
-// headerTraceID is the SDK's header for a trace id, which the service logs.
+// headerTraceID is the SDK's header for a trace ID, which the service logs.
 const headerTraceID = "X-Ots-Sdk-Traceid"
 
 var (
-	recordings sync.Map // trace id to *recording or *page
+	recordings sync.Map // maps trace IDs to *recording or *page
 	lastTrace  atomic.Int64
 )
 
-// start makes the transport record the answer to the request with the returned trace id.
+// start makes the transport record the response to the request with the returned trace ID.
 func (r *recording) start() string {
 	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
 	recordings.Store(id, r)
 	return id
 }
 
-// record copies an answer to its request's recording, if there is one.
+// record makes reads of a response's body copy it to the recording of its request, if there is one.
 func record(r *http.Request, res *http.Response) {
 	id := r.Header.Get(headerTraceID)
 	if id == "" {
@@ -173,10 +174,10 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// samplePatience limits the time for a sample, which is never essential.
+// samplePatience limits the time for a sample of rows, which is never essential.
 const samplePatience = 2 * time.Second
 
-// CellTypes returns the types of values, by column, in a table's first and last n rows, and how many rows it read.
+// CellTypes returns the types of values, by column, in a table's first and last n rows, and the number of rows read.
 func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int,
 	err error) {
 	types = map[string]map[table.Type]bool{}

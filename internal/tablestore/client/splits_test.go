@@ -24,11 +24,11 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// described is an answer to DescribeTable: table t1 with the string key uid, and one partition bound, uid = "m".
+// described is a response to DescribeTable: table t1 with the string key uid, and one partition bound, uid = "m".
 const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520" +
 	"012a020800321d7500000001030403000000756964050600000003010000006d0abd09a6"
 
-// answers is a service that gives all requests the same answer, or several answers in turn.
+// answers is a service that gives all requests the same response, or several responses in turn.
 type answers struct {
 	mu       sync.Mutex
 	status   int
@@ -58,7 +58,7 @@ func unhex(t *testing.T, digits string) []byte {
 	return conformance.Try(hex.DecodeString(digits)).Must(t)
 }
 
-// withBounds returns described with these bounds added.
+// withBounds returns described with the values added as partition bounds.
 func withBounds(t *testing.T, values ...table.Value) []byte {
 	answer := unhex(t, described)
 	name := plainbuffer.NewName("uid")
@@ -194,7 +194,7 @@ func TestTableIsCreatedWithoutRefusedPartitions(t *testing.T) {
 	}
 }
 
-// cutting is a network that loses the answer to the first CreateTable.
+// cutting is a network that loses the response to the first CreateTable.
 type cutting struct {
 	base http.RoundTripper
 	done bool

@@ -20,48 +20,48 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Patience limits how long table operations are retried while the service is busy. maxAmbiguous limits the attempts
-// while all answers are meaningless, as from an endpoint that is not Tablestore.
+// Patience limits how long table operations are retried while the service is busy. maxAmbiguous limits the attempts if
+// no response makes sense, as with an endpoint that is not Tablestore.
 const (
 	Patience     = 2 * time.Minute
 	maxAmbiguous = 5
 )
 
-// ErrTableExists says that the name of a table is taken.
+// ErrTableExists means that the name of a table is taken.
 var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
 
-// ErrNoTable says that a table does not exist.
+// ErrNoTable means that a table does not exist.
 var ErrNoTable = errors.New("no such table")
 
-// Table is DescribeTable's answer for a table.
+// Table is the service's description of a table.
 type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
-	// Created is the creation time in microseconds since 1970 by the service's clock; 0 if unknown.
+	// Created is the creation time by the service's clock, in microseconds since 1970; 0 if unknown.
 	Created int64
 	Indexes []string // names of secondary indexes
-	// IndexesAre has the definitions of Indexes.
+	// IndexesAre holds the definitions of Indexes.
 	IndexesAre []table.Index
 	table.Definition
 }
 
-// Admin operates on tables. It retries while the service is busy, or while the network to a proven endpoint fails.
+// Admin operates on tables. It retries while the service is busy or the network to a proven endpoint fails.
 type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waits between attempts. Requests end with the client's own context.
 	Context context.Context
 	// RetryFor limits how long an operation is retried; 0 means Patience.
 	RetryFor time.Duration
-	// Proven means that the endpoint has answered as Tablestore before, so a broken connection is a temporary fault.
+	// Proven means that the endpoint is known to be Tablestore, so that a broken connection is a temporary fault.
 	Proven bool
 
 	answered atomic.Bool
-	// ReachFor limits how long an endpoint that never answered is retried. 0 means not at all: it is probably wrong.
+	// ReachFor limits how long an endpoint that never responded is retried. 0 means not at all: it is probably wrong.
 	ReachFor time.Duration
-	// Connection sends requests that the SDK's client lacks. If nil, they are unavailable.
+	// Connection sends requests that the SDK's client cannot make. If it is nil, they fail.
 	Connection *Connection
-	// OnWait is called once if no one answers, with the reason and the limit of the retries. May be nil.
+	// OnWait, if not nil, is called once if there is no response, with the reason and the limit of the retries.
 	OnWait func(why string, most time.Duration)
 }
 
@@ -122,13 +122,13 @@ func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
 	return name
 }
 
-// Create creates a table. The error is ErrTableExists if the name is taken, unless the table is as requested and may be
-// from an attempt of this call whose answer was lost.
+// Create creates a table. The error is ErrTableExists if the name is taken, unless the table is as requested and may
+// have been created by an attempt of this call whose response was lost.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
 	return a.CreateDefined(name, key, d, nil)
 }
 
-// CreateDefined is Create for a table with predefined attribute columns.
+// CreateDefined is like Create for a table with predefined attribute columns.
 func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Definition,
 	defined map[string]table.Type) error {
 	meta := &tablestore.TableMeta{TableName: name}
@@ -163,7 +163,7 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 // maxSDKName is the longest table name that the SDK's client accepts; the service accepts longer ones.
 const maxSDKName = 100
 
-// create calls send until it is answered. A table from an earlier attempt counts if it is as requested.
+// create calls send, with retries. It succeeds if the table is as requested and may be from an earlier attempt.
 func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, send func() error) error {
 	unsure := false
 	return a.try(func() error {
@@ -176,7 +176,7 @@ func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, s
 	})
 }
 
-// isAsAsked returns nil if the table has the requested key and options, else exists.
+// isAsAsked returns nil if the table has the requested key and options, and exists if not.
 func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
 	t, err := a.Opened(name)
 	if err != nil {
@@ -194,7 +194,7 @@ func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition
 // DefaultDeviation is the service's default maximum deviation of timestamps, in seconds.
 const DefaultDeviation = 86400
 
-// OpensWithin is how long after CreateTable the service may still say that the table does not exist.
+// OpensWithin is how long after CreateTable the service may report that the table does not exist.
 const OpensWithin = 90 * time.Second
 
 // Opened waits until the service knows a table that this process has just created, and returns it.
@@ -244,12 +244,12 @@ func (a *Admin) List() ([]string, error) {
 	return res.TableNames, nil
 }
 
-// try repeats a table operation while that can help. Reads and creations are safe to repeat.
+// try repeats a table operation while a retry can help. The operation must be safe to repeat.
 func (a *Admin) try(op func() error) error {
 	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
 }
 
-// tryFor is try with its own patience.
+// tryFor is like try, but retries for at most most.
 func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	const base = 100 * time.Millisecond // patience counts at most a quarter of its time between two attempts
 	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, most/4))}
@@ -293,7 +293,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	}
 }
 
-// mayBeDown reports whether an endpoint that has never answered may only be down, and not wrong.
+// mayBeDown reports whether an endpoint that never responded may be down rather than wrong.
 func (a *Admin) mayBeDown(err error, attempt int) bool {
 	if untrusted(err) || WrongScheme(err) {
 		return false
@@ -311,14 +311,14 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
 }
 
-// unserved reports whether a proxy answered, with its own page, that it cannot reach the service.
+// unserved reports whether a proxy responded with its own page because it cannot reach the service.
 func unserved(err error) bool {
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable,
 		http.StatusGatewayTimeout}, ots.HttpStatusCode)
 }
 
-// answered turns a panic into an error, because the SDK dereferences fields that a broken answer lacks.
+// answered turns a panic into an error, because the SDK dereferences fields that a broken response lacks.
 func answered(op func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -346,7 +346,7 @@ func IsNoTable(err error) bool {
 	return errors.Is(err, ErrNoTable) || codeOf(err) == "OTSObjectNotExist"
 }
 
-// codeOf returns the code of the service's answer, "" if there is none.
+// codeOf returns the error code of the service's response, or "" if there is none.
 func codeOf(err error) string {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return ots.Code
@@ -354,7 +354,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// Error wraps an SDK error, and describes it on one line.
+// Error wraps an error of the SDK and describes it in one line.
 type Error struct{ Cause error }
 
 func (e *Error) Error() string { return Describe(e.Cause) }

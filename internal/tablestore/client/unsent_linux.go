@@ -8,7 +8,7 @@ import (
 // tcpNotSentLowAt is TCP_NOTSENT_LOWAT, which package syscall lacks.
 const tcpNotSentLowAt = 25
 
-// keepUnsentLow limits a connection's unsent bytes: filling the system's buffers of megabytes is not progress.
+// keepUnsentLow limits a connection's unsent bytes, because filling the system's large buffers is not progress.
 func keepUnsentLow(c net.Conn) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

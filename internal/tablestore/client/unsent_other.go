@@ -4,5 +4,5 @@ package client
 
 import "net"
 
-// keepUnsentLow does nothing here, so the time-out starts when the system has buffered a request.
+// keepUnsentLow does nothing here, so a time-out begins when the system has buffered a request.
 func keepUnsentLow(net.Conn) {}

@@ -13,10 +13,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// UnsignedVariable is the environment variable that makes tsimport accept answers whose signature a proxy removed.
+// UnsignedVariable is the environment variable that makes tsimport accept responses whose signature a proxy removed.
 const UnsignedVariable = "TSIMPORT_UNSIGNED_ANSWERS"
 
-// AcceptUnsigned reports whether the environment accepts answers without a signature.
+// AcceptUnsigned reports whether UnsignedVariable allows responses without a signature.
 func AcceptUnsigned() (bool, error) {
 	switch v := os.Getenv(UnsignedVariable); v {
 	case "":
@@ -28,39 +28,39 @@ func AcceptUnsigned() (bool, error) {
 	}
 }
 
-// mustBeSigned is the set of operations that delete or change tables; AcceptUnsigned does not apply to their answers.
+// mustBeSigned is the set of operations that delete rows or change tables. AcceptUnsigned does not apply to them.
 var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true,
 	"/DeleteDefinedColumn": true}
 
-// claim is what an answer claims, if it is to be believed.
+// claim is what a response says, which may be false.
 type claim uint8
 
 const (
 	success    claim = iota // a status of 2xx
-	keyRefused              // 403 OTSAuthFailed; with a wrong secret its signature cannot be checked
+	keyRefused              // 403 OTSAuthFailed; if the secret is wrong, the signature cannot be checked
 	refused                 // any other refusal
 )
 
-// decision is the reaction to an answer.
+// decision is the reaction to a response.
 type decision uint8
 
 const (
 	counts  decision = iota
 	nothing          // the outcome of the request is unknown
-	pauses           // likewise; the keys may be revoked, so it is retried for Patience
-	ends             // likewise; the keys are wrong, so the command ends
+	pauses           // the outcome is unknown; the keys may have been revoked, so it is retried for Patience
+	ends             // the outcome is unknown; the keys are wrong, so the command ends
 )
 
-// decisions gives the reaction to every answer. An attacker on the network can drop, repeat and forge answers, but not
-// sign them. So an answer counts only if it is signed with the secret of its request, over path, headers and checksum.
-// The columns are: unsigned, before any signed answer; unsigned, later; signed.
+// decisions gives the reaction to every response. An attacker on the network can drop, repeat and forge responses, but
+// not sign them. So a response counts only if its path, headers and checksum are signed with the secret of its request.
+// The columns are: unsigned, before any signed response; unsigned, later; signed.
 var decisions = [...][3]decision{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
 	refused:    {nothing, nothing, counts},
 }
 
-// rule decides what an answer settles, by returning nil or an error. A refusal without a code is left to the caller.
+// rule returns nil if a response counts, and otherwise an error. A refusal without a code is left to the caller.
 func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, body []byte) error {
 	u := &unsigned{page: tablestore.OtsError{HttpStatusCode: res.StatusCode}, proven: t.proven.Load(),
 		present: res.Header.Get(headerAuthorization) != "", must: accept && mustBeSigned[path]}
@@ -76,7 +76,7 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 			what = keyRefused
 		}
 	} else if mustBeSigned[path] || path == "/CreateTable" {
-		// The status is not signed, and the SDK would take a refusal for an empty answer.
+		// The status is not signed, and the SDK would mistake a refusal for an empty response.
 		if code, _, ok := decodeError(body); ok && strings.HasPrefix(code, "OTS") {
 			return errStatus
 		}
@@ -113,14 +113,14 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	return u
 }
 
-// unsigned is the error for an answer without a valid signature. If ends is set, it wraps the refusal of the keys.
+// unsigned is the error for a response without a valid signature. If ends is set, it wraps the refusal of the keys.
 type unsigned struct {
 	page    tablestore.OtsError
-	says    *tablestore.OtsError // the refusal, nil for a success
-	proven  bool                 // the endpoint has signed answers before
-	present bool                 // its signature is invalid, not missing
-	must    bool                 // AcceptUnsigned does not apply to it
-	keys    bool                 // it refuses the keys
+	says    *tablestore.OtsError // the refusal; nil for a success
+	proven  bool                 // the endpoint has signed responses before
+	present bool                 // the signature is invalid rather than missing
+	must    bool                 // AcceptUnsigned does not apply to the operation
+	keys    bool                 // the response refuses the keys
 	ends    bool
 }
 
@@ -154,12 +154,12 @@ func (u *unsigned) Error() string {
 	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
-// Unsettled reports whether an error is for an unsigned answer: the outcome is unknown, even if it ends the command.
+// Unsettled reports whether an error is for an unsigned response. The outcome is unknown, even if the command ends.
 func Unsettled(err error) bool {
 	return errors.As(err, new(*unsigned))
 }
 
-// signedWith remembers a provider's last keys, because the SDK's client asks for keys itself, and they may rotate.
+// signedWith remembers the last keys of a provider, because the SDK's client asks for keys itself and they may rotate.
 type signedWith struct {
 	common.CredentialsProvider
 	mu   sync.Mutex

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// signatures maps kinds of signatures to functions that change the header of a correctly signed answer.
+// signatures maps kinds of signatures to functions that change the header of a correctly signed response.
 var signatures = map[string]func(path string, h http.Header){
 	"right":   func(string, http.Header) {},
 	"missing": func(_ string, h http.Header) { h.Del(headerAuthorization) },
@@ -50,7 +50,7 @@ var signatures = map[string]func(path string, h http.Header){
 	},
 }
 
-// claiming is a service whose next answer a test sets.
+// claiming is a service whose next response is set by a test.
 type claiming struct {
 	status  int
 	code    string
@@ -58,7 +58,7 @@ type claiming struct {
 	answers int
 	renewed int // number of requests for newer keys
 	endless bool
-	read    int // bytes read of an endless answer
+	read    int // bytes read of an endless response
 }
 
 func (a *claiming) Read(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (a *claiming) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// renewing is a provider whose keys may have changed when requested again.
+// renewing is a provider that may have new keys when asked again.
 type renewing struct {
 	common.CredentialsProvider
 	of *claiming
@@ -147,7 +147,7 @@ var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable
 var statuses = []struct {
 	status int
 	code   string
-	class  Class // if the answer is signed
+	class  Class // if the response is signed
 }{
 	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled},
 	{403, "OTSNoPermissionAccess", Fatal}, {403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal},
@@ -156,7 +156,7 @@ var statuses = []struct {
 	{503, "OTSPartitionUnavailable", Unavailable},
 }
 
-// No row may be lost, duplicated or rejected because of an answer that an intermediary could have forged.
+// No row may be lost, duplicated or rejected because of a response that an intermediary could have forged.
 func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 	for name, sign := range signatures {
 		for _, st := range statuses {
@@ -213,7 +213,7 @@ func TestUnsignedKeyRefusalsEndAfterTwoMinutes(t *testing.T) {
 			refuse(Ambiguous)
 			time.Sleep(Patience - time.Second)
 			refuse(Ambiguous)
-			allow() // the two minutes start again
+			allow() // restarts the two minutes
 			time.Sleep(2 * time.Second)
 			refuse(Ambiguous)
 			time.Sleep(Patience)
@@ -252,7 +252,7 @@ func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
 	}
 }
 
-// seenBody is a received request: its body, and the size before compression according to its header.
+// seenBody is a received request: its headers for compression and size, and its body.
 type seenBody struct {
 	kind, size string
 	sent       []byte
@@ -269,7 +269,7 @@ func (b *seenBody) plain(t *testing.T) string {
 	return string(text)
 }
 
-// noting returns a transport that records bodies and answers as answer says; nil means success.
+// noting returns a transport that records bodies and responds with the result of answer; nil means success.
 func noting(seen *[]seenBody, answer func(b *seenBody) *http.Response) roundTrip {
 	var mu sync.Mutex
 	return func(r *http.Request) (*http.Response, error) {
@@ -296,7 +296,7 @@ func refusing(status int, code string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(message))}
 }
 
-// compressible returns a compressible body of this size, different for each i.
+// compressible returns a compressible body of about size bytes. It is different for each i.
 func compressible(i, size int) string {
 	return fmt.Sprintf("%08d%s", i, bytes.Repeat([]byte("abcd "), size/5))
 }
@@ -337,8 +337,8 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 	conformance.True(t, err != nil, "an unknown mode is taken")
 }
 
-// A service without compression must not cause rejects. The sender does not repeat requests that may have been applied,
-// but does not compress the next one.
+// A service without compression must not cause rejects. The sender does not repeat a request that may have been
+// applied, but sends the next one without compression.
 func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	page := func() *http.Response {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>400"))}
@@ -346,7 +346,7 @@ func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
 	refused := func(code string) func() *http.Response { return func() *http.Response { return refusing(400, code) } }
 	for name, tt := range map[string]struct {
 		refusal func() *http.Response
-		taken   int    // compressed requests accepted before it
+		taken   int    // compressed requests accepted before the refusal
 		sent    string // C compressed, p plain
 		errs    string // o open, x another error, - none
 	}{

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// SDKValue converts a value to the SDK's type: int64, float64, bool, string or []byte; nil for Null.
+// SDKValue converts a value to the SDK's type: int64, float64, bool, string or []byte. For Null it returns nil.
 func SDKValue(v table.Value) any {
 	switch v.Type {
 	case table.Integer:
@@ -24,7 +24,7 @@ func SDKValue(v table.Value) any {
 	return nil
 }
 
-// ValueOf converts a value of the SDK. A string's bytes are its own memory, so do not change them.
+// ValueOf converts a value of the SDK. The bytes of a string must not be changed, because they are the string's memory.
 func ValueOf(v any) table.Value {
 	switch v := v.(type) {
 	case nil:

@@ -19,13 +19,13 @@ const maxComparisons = 32
 
 // node is a comparison, or several joined nodes.
 type node struct {
-	join  tablestore.LogicalOperator // of parts
-	parts []*node                    // at least two; nil in a comparison
+	join  tablestore.LogicalOperator // joins parts
+	parts []*node                    // at least two; nil for a comparison
 
-	column string // of the row in the table
+	column string // column of the stored row
 	op     tablestore.ComparatorType
-	new    string      // column of the new row; empty if value is used
-	value  table.Value // a literal value
+	new    string      // column of the new row; empty to compare with value
+	value  table.Value // literal
 }
 
 // When is a condition on writing a row. It is immutable.
@@ -35,10 +35,11 @@ type When struct {
 	absentFails bool
 }
 
-// Matching begins the text of a When that means the same as ParseFilter of the rest.
+// Matching is the prefix of the text of a When whose rest has the syntax and meaning of ParseFilter.
 const Matching = "filter:"
 
-// ParseWhen parses comparisons such as stored.updated_at < new.updated_at. A missing column or stored row passes.
+// ParseWhen parses comparisons such as stored.updated_at < new.updated_at. A comparison with a missing column holds,
+// and a row passes if there is no stored row.
 func ParseWhen(text string) (*When, error) {
 	of, matching := strings.CutPrefix(text, Matching)
 	root, err := parse(of, !matching)
@@ -48,20 +49,20 @@ func ParseWhen(text string) (*When, error) {
 	return &When{root, text, matching}, nil
 }
 
-// Matches reports whether missing columns do not pass, as in a filter.
+// Matches reports whether comparisons with missing columns fail, as in a filter.
 func (w *When) Matches() bool { return w.absentFails }
 
 // String returns the condition as the user wrote it.
 func (w *When) String() string { return w.text }
 
-// Stored returns the columns of the stored row in the condition.
+// Stored returns the columns of the stored row that the condition names.
 func (w *When) Stored() []string { return columnsOf(w.root, func(n *node) string { return n.column }) }
 
-// New returns the columns of the new row in the condition.
+// New returns the columns of the new row that the condition names.
 func (w *When) New() []string { return columnsOf(w.root, func(n *node) string { return n.new }) }
 
-// Rising reports whether all comparisons are of a column with itself, by < or <= (or all by > or >=), joined with and,
-// so that columns only rise (or fall). Then repeating a row after later ones of its key changes nothing.
+// Rising reports whether the condition lets columns only rise or only fall: every comparison, joined with and, compares
+// a column with itself by < or <=, or by > or >=. Then repeating a row after later rows of its key changes nothing.
 func (w *When) Rising() bool { return w.root.rising() }
 
 func (n *node) rising() bool {
@@ -71,13 +72,13 @@ func (n *node) rising() bool {
 	return n.new == n.column && n.op != tablestore.CT_EQUAL && n.op != tablestore.CT_NOT_EQUAL
 }
 
-// Filter returns the condition for a row in the service's form. value returns the row's value of a column of New.
+// Filter returns the condition for a row in the service's form. value returns the row's value in a column of New.
 func (w *When) Filter(value func(column string) table.Value) tablestore.ColumnFilter {
 	return w.root.filter(value, w.absentFails)
 }
 
-// ParseFilter parses comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a
-// comparison with it. columns are the columns named.
+// ParseFilter parses comparisons such as age >= 18 and city == "Hangzhou". It also returns the columns that they name.
+// A comparison with a column that a row lacks fails.
 func ParseFilter(text string) (f tablestore.ColumnFilter, columns []string, err error) {
 	root, err := parse(text, false)
 	if err != nil {
@@ -102,7 +103,7 @@ func columnsOf(n *node, of func(*node) string) (names []string) {
 	return names
 }
 
-// filter returns the node in the service's form. Missing columns fail comparisons if absentFails is set, or else pass.
+// filter returns the node in the service's form. absentFails says whether comparisons with missing columns fail.
 func (n *node) filter(value func(string) table.Value, absentFails bool) tablestore.ColumnFilter {
 	if n.parts != nil {
 		joined := tablestore.NewCompositeColumnCondition(n.join)
@@ -149,7 +150,8 @@ var (
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 )
 
-// node converts an expression, or its negation. Comparisons are negated, as not with a missing column is undocumented.
+// node converts an expression or its negation. It negates the comparisons themselves, because the effect of the
+// service's NOT on a missing column is not documented.
 func (r *reader) node(n ast.Node, not bool) (*node, error) {
 	r.count++
 	switch n := n.(type) {

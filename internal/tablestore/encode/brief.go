@@ -10,7 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// brief checks a row as Append does, given its key's size, appends a brief Body, and returns the accounted size.
+// brief checks a row like Append, given the size of its key, appends a Body that is not whole, and returns the accounted
+// size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
@@ -44,7 +45,7 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 // keptTag is the first byte of a KeptBody. PlainBuffer bytes never begin with it.
 const keptTag = 0
 
-// SumOf returns the sum in a SummedBody or KeptBody, or false for PlainBuffer bytes.
+// SumOf returns the sum in a SummedBody or KeptBody. ok is false if body is PlainBuffer.
 func SumOf(body []byte) (sum []byte, ok bool) {
 	if len(body) == SumBytes {
 		return body, true
@@ -55,7 +56,7 @@ func SumOf(body []byte) (sum []byte, ok bool) {
 	return sum, ok
 }
 
-// Unkept returns the PlainBuffer bytes of a row with a key and a KeptBody. The encoder must make WholeBody rows.
+// Unkept returns the PlainBuffer bytes of a row, given its key and KeptBody. The encoder must make WholeBody rows.
 func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	if body[0] != keptTag {
 		return body, nil
@@ -75,7 +76,7 @@ func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	return table.Ref{Block: &b}.Body(), nil
 }
 
-// keptValue decodes a value that appendValue appended without a timestamp, and returns its length, 0 if it is damaged.
+// keptValue decodes a value that appendValue appended without a timestamp. It returns a length of 0 if it is damaged.
 func keptValue(b []byte) (v table.Value, n int) {
 	if len(b) == 0 {
 		return v, 0
@@ -118,7 +119,7 @@ func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64
 	}
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		if c.Value.Type == table.Null && !e.deleteNull { // with deleteNull, absent cells count, too
+		if c.Value.Type == table.Null && !e.deleteNull { // with deleteNull, an absent cell is part of the content
 			continue
 		}
 		dst = binary.AppendUvarint(dst, uint64(len(c.Name.text)))

@@ -10,8 +10,8 @@ import (
 // Cell is a cell of a self-describing record.
 type Cell struct {
 	Name  *Name
-	Value table.Value // Null if it has none: updates that delete nulls delete the column
-	At    int64       // timestamp in milliseconds, negative for the server's time
+	Value table.Value // Null means no value: an update that deletes nulls deletes the column
+	At    int64       // timestamp in milliseconds; negative for the server's time
 }
 
 // Name is a cell's column name, prepared once for many rows. It belongs to one encoder.
@@ -19,7 +19,7 @@ type Name struct {
 	text string
 	name plainbuffer.Name
 
-	row       uint64 // number of the last row with such a cell, by Encoder.row
+	row       uint64 // Encoder.row of the last row with such a cell
 	low, high int64  // lowest and highest timestamp in that row
 	null      bool   // the column has no value in that row
 }
@@ -29,7 +29,7 @@ func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.New
 
 func (n *Name) String() string { return n.text }
 
-// own encodes Cells after the schema's columns, whose size and count are given, and returns the size and count added.
+// own encodes Cells after the schema's columns, which have the given size and count. It returns the added size and count.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
 	e.row++
 	limit := table.MaxColumns - e.ReserveCells
@@ -78,7 +78,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 	return more, added, nil
 }
 
-// once refuses the i-th of Cells if it conflicts with an earlier cell of its column, such as one of the same version.
+// once refuses Cells[i] if it conflicts with an earlier cell of its column, such as one with the same timestamp.
 func (e *Encoder) once(i int) *table.Reason {
 	c := &e.Cells[i]
 	n, at, null := c.Name, max(c.At, -1), c.Value.Type == table.Null

@@ -7,18 +7,18 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Body is the form of a row's content besides its ordering key. All forms have the same checks.
+// Body is the form of a row's content after its ordering key. The checks are the same for all forms.
 type Body uint8
 
 const (
 	WholeBody  Body = iota // the row's PlainBuffer bytes
-	HashedBody             // a hash of eight bytes of the cells, valid within this process
+	HashedBody             // an eight-byte hash of the cells, valid within this process
 	NoBody
-	SummedBody // the sum of the cells, for puts without timestamps and Cells; else PlainBuffer bytes
-	KeptBody   // likewise, followed by the cells in a compact form for Unkept
+	SummedBody // the sum of the cells, for puts without timestamps and Cells; otherwise PlainBuffer bytes
+	KeptBody   // like SummedBody, but the cells follow a sum in a compact form for Unkept
 )
 
-// SumBytes is the size of a sum. The PlainBuffer bytes of a row are longer.
+// SumBytes is the size of a sum in bytes. The PlainBuffer of a row is longer.
 const SumBytes = 8
 
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
@@ -28,10 +28,10 @@ type Encoder struct {
 	deleteNull bool
 	keys       []plainbuffer.Name
 	keyNames   []string
-	numbered   int // index of the key column with a placeholder; 0 for none
+	numbered   int // index of the key column with a placeholder; 0 if there is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve and ReserveCells are the bytes and cells that sending may add, StampBytes those of a cell's timestamp.
+	// Reserve and ReserveCells are the bytes and cells that sending may add to a row. StampBytes is the size of a timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
@@ -40,9 +40,9 @@ type Encoder struct {
 	hasher  *plainbuffer.Hasher // for a SummedBody
 	reduced []uint64            // hashes of the attributes' names
 	sum     uint64              // sum of the row's cells so far
-	// Table, in a load into several tables, is the table of the next row, with which its ordering key begins.
+	// Table is the table of the next row in a load into several tables. The row's ordering key begins with it.
 	Table string
-	// Cells are the next row's cells outside the schema's columns, from a self-describing record.
+	// Cells holds the next row's cells outside the schema's columns, from a self-describing record.
 	Cells []Cell
 	row   uint64 // number of rows with Cells so far
 	// packed holds names of cells for AppendPacked.
@@ -53,7 +53,7 @@ type Encoder struct {
 	from, to int64
 }
 
-// New makes an encoder. With deleteNull, an update deletes null columns; otherwise it leaves them alone.
+// New makes an encoder. With deleteNull, an update deletes null columns; otherwise it does not change them.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update,
 		columns: s.Attributes(), numbered: s.Numbered}
@@ -67,7 +67,7 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	return e
 }
 
-// As sets the mode of the following rows in table.Changes: Put, Update or Delete. An update deletes null columns.
+// As sets the mode of the following rows to Put, Update or Delete, in table.Changes. An update deletes null columns.
 func (e *Encoder) As(m table.Mode) { e.mode, e.deleteNull = m, m == table.Update }
 
 // Sums makes the encoder append rows as SummedBody or KeptBody, with the hasher's sums of their cells.
@@ -78,13 +78,12 @@ func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	}
 }
 
-// Append adds a row to the block, or returns why the service would refuse it and leaves the block unchanged. values has
-// the key columns first, with type Null for no value.
+// Append appends a row to the block. If the service would refuse the row, it returns the reason and leaves the block
+// unchanged. values holds the key columns first; the type Null means no value. Unless the row is a deletion, it also
+// gets Cells.
 //
-// The row also has Cells, unless it is deleted.
-//
-// stamps has the timestamps of values in milliseconds, negative for the server's time; nil means that for all. record
-// is the original record, kept with the row; nil for formats that are not text.
+// stamps holds the timestamps of values in milliseconds; a negative one, or nil stamps, means the server's time. record
+// is the original record, which is kept with the row; it is nil for formats that are not text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span,
 	record []byte) *table.Reason {
 	start := len(b.Data)
@@ -162,7 +161,7 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 // numberBytes is the accounted size of an integer.
 const numberBytes = 8
 
-// cells encodes the attribute cells, or only checks them if r is nil. It returns size, that of the key, plus theirs.
+// cells encodes the attribute cells, or only checks them if r is nil. It returns size, the key's size, plus theirs.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {
 	count := 0
 	for i := range values {
@@ -194,7 +193,7 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				if e.Body >= SummedBody {
 					e.sum += e.hasher.Cell(e.reduced[i], v)
 				}
-			case size > table.MaxRowBytes: // only count, as the row will be refused
+			case size > table.MaxRowBytes: // only count, because the row will be refused
 			case stamped:
 				r.CellAt(&e.attributes[i], *v, stamps[i])
 			default:
@@ -234,7 +233,7 @@ func tooLong(v *table.Value, column string) *table.Reason {
 		Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
 }
 
-// checkStamp refuses a timestamp that the table would refuse: too far from now, or beyond the service's range.
+// checkStamp refuses a timestamp that is too far from the current time for the table or out of the service's range.
 func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
 		return &table.Reason{Column: column, Code: table.CodeRange,
@@ -243,7 +242,7 @@ func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if e.Window == nil {
 		return nil
 	}
-	if !e.asked { // once per row, as it reads the clock
+	if !e.asked { // only once per row, because Window reads the clock
 		e.from, e.to = e.Window()
 		e.asked = true
 	}

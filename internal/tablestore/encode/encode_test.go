@@ -88,7 +88,7 @@ type recipe struct {
 	key    string
 	values [2]table.Value
 	stamps []int64
-	cells  []Cell // their names are replaced by the encoder's
+	cells  []Cell // their names are replaced with the encoder's
 }
 
 var tooLongText = make([]byte, table.MaxValueBytes+1)
@@ -153,7 +153,7 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 			}
 			return all, reason != ""
 		}
-		// summed returns the body with which a sum must agree.
+		// summed returns the body that a sum must agree with.
 		summed := func(r recipe, all [5][]byte) []byte {
 			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
 				return all[WholeBody]
@@ -202,7 +202,7 @@ func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
 // keyOnly is the schema of rows whose attributes are all in Cells.
 var keyOnly = &table.Schema{Table: "t", Key: schema.Key, Columns: schema.Columns[:1:1]}
 
-// appendOwn appends a row with the key k and these Cells, whose names belong to the encoder.
+// appendOwn appends a row with the key k and the given Cells. It replaces their names with the encoder's.
 func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 	b := new(table.Block)
 	names := map[*Name]*Name{}

@@ -9,12 +9,12 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// packedName is the beginning of packed cells of a column: the length of its name and the name.
+// packedName is a column name as it begins packed cells: its length, then its bytes.
 type packedName struct {
 	opens string
 	size  int         // length of the name
-	next  *packedName // its successor in the last row that had it
-	row   uint64      // number of the last row with such a cell, by packedNames.rows
+	next  *packedName // the name after it in the last row that had both
+	row   uint64      // packedNames.rows of the last row with such a cell
 }
 
 type packedNames struct {
@@ -26,9 +26,9 @@ type packedNames struct {
 // maxPackedNames limits the number of names remembered between rows.
 const maxPackedNames = 4096
 
-// AppendPacked is Append for a put of a checked row as in an answer, without a header. values is its key; may reports
-// whether cells with a name are written unchanged. It returns false unless Append would make the same bytes: versions
-// of a column are together, newest first, and each cell has a timestamp and a valid value.
+// AppendPacked is like Append for a put of a checked row of a response, without a header. values is its key; may
+// reports whether cells with a name are written unchanged. It returns false if Append might make other bytes: versions
+// of a column must be together, newest first, and each cell must have a timestamp and a valid value.
 func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte,
 	may func(name []byte) bool) bool {
 	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {
@@ -64,7 +64,7 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
-// askRows is the number of packed rows per call of Window. Rows refused here go to Append, which checks them again.
+// askRows is the number of packed rows per call of Window. Append checks rows that are refused here again.
 const askRows = 16
 
 // packedSize returns the accounted size of a row's cells, or false if they must not be appended unchanged.
@@ -131,7 +131,7 @@ func opens(content []byte, n *packedName) bool {
 	return len(content) > len(n.opens) && string(content[:len(n.opens)]) == n.opens
 }
 
-// packedName finds a name by the beginning of its cells. It returns nil if such cells are not written unchanged.
+// packedName finds a name by the beginning of its cells. It returns nil if may refuses such cells.
 func (e *Encoder) packedName(opens []byte, may func([]byte) bool) *packedName {
 	p := &e.packed
 	if n := p.known[string(opens)]; n != nil {

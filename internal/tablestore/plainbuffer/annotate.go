@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The functions below change encoded rows. They continue existing checksums, so they need not read names and values.
+// The functions below change encoded rows. They continue the existing checksums, so they need not read names and values.
 
 // AppendWithCell appends a put or updated row with one more cell at the end.
 func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
@@ -25,7 +25,7 @@ func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendStamped appends a put or updated row, adding the timestamp to every cell that puts a value and has none.
+// AppendStamped appends a put or updated row, adding a timestamp to every cell that puts a value and has no timestamp.
 func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -52,7 +52,7 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendWithout appends a put or updated row without the attributes of this name.
+// AppendWithout appends a put or updated row without the attributes of the given name.
 func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
 }
@@ -60,7 +60,7 @@ func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 // Since describes what AppendSince left out of a row.
 type Since struct {
 	Dropped, Left int   // numbers of cells, not counting table.UnchangedColumn
-	Newest        int64 // newest timestamp left out
+	Newest        int64 // newest timestamp of a cell left out
 }
 
 // AppendSince appends a put or updated row without cells with timestamps earlier than before, in Unix milliseconds.
@@ -115,7 +115,7 @@ func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	return r.End(), nil
 }
 
-// StampBytes returns the number of bytes that AppendStamped adds to the row, even if it refuses it.
+// StampBytes returns the number of bytes that AppendStamped adds to the row.
 func StampBytes(row []byte) (n int) {
 	w := walker{rest: row}
 	if w.begin() != nil {
@@ -162,7 +162,7 @@ func (w *walker) begin() error {
 	return nil
 }
 
-// next moves to the next cell; false means the end or an error.
+// next moves to the next cell. It returns false at the end or after an error.
 func (w *walker) next() bool {
 	if len(w.rest) > 0 && w.rest[0] == tagRowData && !w.data {
 		w.data, w.rest = true, w.rest[1:]

@@ -7,16 +7,16 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cells iterates over a row's attributes without copying. The row must be of this package or checked by a RowReader.
+// Cells iterates over a row's cells without copying. The row must be made by this package or checked by a RowReader.
 type Cells struct {
 	rest []byte // bytes after the current cell
 
 	Content   []byte // name, type and value: cells with equal bytes differ only in their timestamps
 	Op        Op
-	Timestamp int64 // in milliseconds, -1 for none
+	Timestamp int64 // in milliseconds; -1 if there is none
 }
 
-// Next moves to the next cell; false means the end.
+// Next moves to the next cell. It returns false at the end.
 func (c *Cells) Next() bool {
 	b := c.rest
 	if len(b) < 6 || b[0] != tagCell {
@@ -41,7 +41,7 @@ func (c *Cells) Next() bool {
 
 func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
 
-// Value returns the cell's value, Null if it has none. Its bytes are views into the row.
+// Value returns the cell's value, or Null if it has none. Its bytes are views into the row.
 func (c *Cells) Value() table.Value {
 	at := 4 + int(binary.LittleEndian.Uint32(c.Content))
 	if at == len(c.Content) {
@@ -60,7 +60,7 @@ type Encoded []byte
 
 func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
 
-// Value decodes the value. Its bytes are a view.
+// Value decodes the value. Bytes of the result are a view into e.
 func (e Encoded) Value() table.Value {
 	v := table.Value{Type: e.Type()}
 	switch v.Type {
@@ -90,7 +90,7 @@ var variantTypes = [256]table.Type{
 	variantBinary: table.Binary,
 }
 
-// appendKey appends a key's encoded value to an ordering key.
+// appendKey appends the encoded value of a key column to an ordering key.
 func appendKey(dst, value []byte) []byte {
 	if value[0] == variantInteger {
 		return binary.BigEndian.AppendUint64(dst, binary.LittleEndian.Uint64(value[1:])^(1<<63))
@@ -120,7 +120,7 @@ func AttributesOf(afterKey []byte) Cells {
 	return Cells{}
 }
 
-// Newest returns a key column of a row, or an attribute's newest version; Null if there is none.
+// Newest returns the value of a key column or the newest version of an attribute, or Null if there is none.
 func Newest(row []byte, name string) (v table.Value) {
 	key := KeyCells(row)
 	for key.Next() {

@@ -2,8 +2,8 @@ package plainbuffer
 
 import "encoding/binary"
 
-// crcTables[0] is the table of CRC-8 with polynomial 0x07 (start 0, not reflected, no final xor); crcTables[k] has the
-// effect of a byte followed by k others. Processing many bytes at a time avoids a slow chain of dependent loads.
+// crcTables[0] is the table of CRC-8 with polynomial 0x07 (start 0, not reflected, no final xor). crcTables[k] has the
+// effect of a byte followed by k others. Processing many bytes at once avoids a slow chain of dependent loads.
 var crcTables = makeCRCTables()
 
 func makeCRCTables() (t [16][256]byte) {
@@ -40,7 +40,7 @@ func crc64LE(crc byte, v uint64) byte {
 }
 
 func crcBytes(crc byte, b []byte) byte {
-	if n := len(b) & 7; n > 0 { // first, padded in front with zeros, which have no effect
+	if n := len(b) & 7; n > 0 { // padded in front with zeros, which have no effect
 		var v uint64
 		switch {
 		case len(b) >= 8:

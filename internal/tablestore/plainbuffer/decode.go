@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cell is a decoded column. In a deletion, which has no value, Value is Null. Its bytes are views into the encoded row.
+// Cell is a decoded column. The Value of a deletion is Null. Bytes of a Value are views into the encoded row.
 type Cell struct {
 	Name    string
 	Value   table.Value
@@ -26,7 +26,7 @@ type Decoded struct {
 
 var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
 
-// Op is the operation of a cell.
+// Op is the operation that a cell performs on its column.
 type Op uint8
 
 // The operations of cells. Set gives a column a value.
@@ -37,12 +37,12 @@ const (
 	Add
 )
 
-// View is a column in a row's bytes. Name and Value's bytes are views into these.
+// View is a column in a row's bytes. Name and the bytes of Value are views into the row.
 type View struct {
 	Name      []byte
 	Value     table.Value // Null for a deletion
 	Op        Op
-	Timestamp int64 // in milliseconds, -1 for none
+	Timestamp int64 // in milliseconds; -1 if there is none
 }
 
 // Decode decodes one row made by this package, or a key from the service, without checking checksums.
@@ -61,8 +61,8 @@ func Decode(b []byte) (*Decoded, error) {
 	return d, nil
 }
 
-// Walk decodes one row like Decode, without allocating, and calls key and cell with its columns in order. Both may be
-// nil. deleted reports whether the row is a deletion.
+// Walk decodes one row like Decode, but without allocating. It calls key and cell, which may be nil, for the row's
+// columns in order. deleted reports whether the row is a deletion.
 func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
 	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
 		return false, errors.New("decode PlainBuffer row: no header")
@@ -175,7 +175,7 @@ func decodeValue(b []byte) (table.Value, error) {
 	return table.Value{}, fmt.Errorf("decode PlainBuffer value: variant %#x of %d bytes", variant, len(b))
 }
 
-// Variant types that only primary keys in answers have: the ends of ranges.
+// Variant types that occur only in primary keys of responses, as ends of ranges.
 const (
 	variantNull   = 0x06
 	variantInfMin = 0x09
@@ -184,7 +184,7 @@ const (
 
 var errChecksum = errors.New("check PlainBuffer rows: a checksum is wrong")
 
-// CheckRows checks an answer's rows like RowReader.Read and returns their number.
+// CheckRows checks the rows of a response like RowReader.Read and returns their number.
 func CheckRows(b []byte) (rows int, err error) { return new(RowReader).Read(b, nil) }
 
 // checkValue checks that a value is as long as its type and length say.

@@ -9,9 +9,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Hasher hashes cells to 64 bits: name, type and value, but not the timestamp. The sum over a row's cells does not
-// depend on their order. Short values take two multiplications, as in wyhash; long ones use hash/maphash. Its secrets
-// are random, so cells, and sums, collide with a probability of about 2⁻⁶⁴. It is safe for concurrent use.
+// Hasher hashes the name, type and value of cells, but not the timestamp, to 64 bits. The sum over a row's cells does
+// not depend on their order. Short values take two multiplications, as in wyhash; long ones use hash/maphash. The
+// secrets are random, so two cells or sums collide with a probability of about 2⁻⁶⁴. It is safe for concurrent use.
 type Hasher struct {
 	seed  maphash.Seed
 	kinds [8]uint64 // secrets by variant type
@@ -32,12 +32,12 @@ func NewHasher() *Hasher {
 
 func (h *Hasher) Column(name string) uint64 { return maphash.String(h.seed, name) }
 
-// ColumnBytes is Column for a name in bytes.
+// ColumnBytes is like Column for a name in bytes.
 func (h *Hasher) ColumnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
 
 func (h *Hasher) Key(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
-// Cell hashes a cell, given its column's hash; a Null value counts, too. Doubles are compared by their bits.
+// Cell hashes a cell, given the hash of its column. The value may be Null. Doubles are hashed by their bits.
 func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	switch v.Type {
 	case table.Integer:
@@ -66,7 +66,7 @@ func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	return sum, stamped
 }
 
-// value is Cell for an encoded value in a plain row.
+// value is like Cell for an encoded value in a plain row.
 func (h *Hasher) value(column uint64, b []byte) uint64 {
 	switch b[0] {
 	case variantString, variantBinary:
@@ -82,7 +82,7 @@ func (h *Hasher) word(column uint64, variant byte, w uint64) uint64 {
 	return mix(lo^h.b, hi^h.c^column)
 }
 
-// longText is the length from which hash/maphash is faster.
+// longText is the length, in bytes, from which hash/maphash is faster.
 const longText = 64
 
 func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {
@@ -108,7 +108,7 @@ func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {
 	return mix(lo^h.a^uint64(n), hi^h.c^column)
 }
 
-// mix multiplies and folds the product to 64 bits.
+// mix multiplies two numbers and folds the product to 64 bits.
 func mix(x, y uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	return hi ^ lo

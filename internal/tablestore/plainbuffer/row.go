@@ -34,7 +34,7 @@ const (
 	opIncrement         = 0x04
 )
 
-// Name is a column name prepared for many rows: the bytes that begin its cells, and their checksum.
+// Name is a column name prepared for many rows: the bytes that begin the column's cells, and their checksum.
 type Name struct {
 	head []byte
 	crc  byte
@@ -64,8 +64,8 @@ func (n Names) Of(column string) *Name {
 
 func (n *Name) Len() int { return n.size }
 
-// Row appends a row to a buffer. Call Begin, add the primary-key columns in schema order, then cells, and call End.
-// After End it can be used again. It allocates only to grow the buffer.
+// Row appends a row to a buffer. Call Begin, add the primary-key columns in schema order, add the cells, and call End.
+// After End, the Row can be used again. It allocates only to grow the buffer.
 type Row struct {
 	buf  []byte
 	crc  byte
@@ -75,7 +75,7 @@ type Row struct {
 	stampCRC byte   // checksum of stamp alone
 }
 
-// Begin starts a row, to be appended to dst.
+// Begin begins a row, which is appended to dst.
 func (r *Row) Begin(dst []byte) {
 	*r = Row{buf: append(dst, header, 0, 0, 0, tagRowPK)}
 }
@@ -157,7 +157,7 @@ func (r *Row) timestamp(crc byte, ms int64) byte {
 	return crcTables[7][crc] ^ r.stampCRC
 }
 
-// value appends a cell value and returns the continued checksum.
+// value appends the value of a cell and returns the continued checksum.
 func (r *Row) value(crc byte, v table.Value) byte {
 	switch v.Type {
 	case table.Integer:
@@ -172,7 +172,7 @@ func (r *Row) value(crc byte, v table.Value) byte {
 	case table.Binary:
 		return r.bytes(crc, variantBinary, v.Bytes)
 	}
-	// The caller must leave out a column without a value: writing a null would corrupt the request.
+	// The caller must leave out a column without a value, because a null would corrupt the request.
 	panic("plainbuffer: value of type " + v.Type.String())
 }
 

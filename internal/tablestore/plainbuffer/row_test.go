@@ -19,7 +19,7 @@ func str(s string) table.Value  { return table.Value{Type: table.String, Bytes: 
 func num(v int64) table.Value   { return table.Value{Type: table.Integer, Int: v} }
 func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }
 
-// DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
+// DeleteVersion removes the version of a column with the given timestamp in milliseconds (updates only).
 func (r *Row) DeleteVersion(n *Name, timestamp int64) {
 	r.openCell(n)
 	// On the wire the operation precedes the timestamp; in the checksum it follows.
@@ -41,7 +41,7 @@ func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
 	}
 }
 
-// FuzzRowEqualsSDK builds a row by the official SDK and by this package from the same fuzzed program.
+// FuzzRowEqualsSDK builds a row from a fuzzed program with the official SDK and with this package.
 func FuzzRowEqualsSDK(f *testing.F) {
 	f.Add([]byte{0, 0}, "pk", "value", int64(7), 1.5)
 	f.Add([]byte{1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "pk1", "héllo", int64(-5), 3.25)
@@ -59,7 +59,7 @@ func FuzzRowEqualsSDK(f *testing.F) {
 	})
 }
 
-// buildBoth takes program[0] as the operation and the key's shape, and every further byte as one cell.
+// buildBoth builds a row in both ways. program[0] determines the operation and the key, each further byte a cell.
 func buildBoth(program []byte, column, text string, number int64, double float64) (ours, sdk []byte) {
 	key := new(tablestore.PrimaryKey)
 	var r Row
@@ -87,7 +87,7 @@ func buildBoth(program []byte, column, text string, number int64, double float64
 		put := &tablestore.PutRowChange{PrimaryKey: key}
 		for _, op := range program[1:] {
 			v, any := cellValue(op, text, number, double)
-			if op&0x80 != 0 && number != 0 { // the SDK's put takes timestamp 0 to mean none
+			if op&0x80 != 0 && number != 0 { // to the SDK's put, timestamp 0 means none
 				put.AddColumnWithTimestamp(column, any, number)
 				r.CellAt(n, v, number)
 				continue
@@ -179,7 +179,7 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	}
 }
 
-// seenRow records what a RowSink received of a row.
+// seenRow is a row as received by a RowSink.
 type seenRow struct {
 	key, cells []Column
 	deleted    bool
@@ -193,14 +193,14 @@ func (s *sink) KeyColumn(c *Column) { s.last().key = append(s.last().key, *c) }
 func (s *sink) Cell(c *Column)      { s.last().cells = append(s.last().cells, *c) }
 func (s *sink) EndRow(deleted bool) { s.last().deleted = deleted }
 
-// plain reports whether a table can have this row.
+// plain reports whether the row can be in a table.
 func (r *seenRow) plain() bool {
 	isPlain := func(c Column) bool { return c.Op == Set && c.Value.Type != table.Null }
 	return !r.deleted && !slices.ContainsFunc(slices.Concat(r.key, r.cells), func(c Column) bool { return !isPlain(c) }) &&
 		!slices.ContainsFunc(r.key, func(c Column) bool { return !c.Value.Type.KeyType() })
 }
 
-// hasher is common to all tests.
+// hasher is used by all tests.
 var hasher = NewHasher()
 
 // splitIsRead compares Split and Cells with Read, and reports whether the rows are plain.
@@ -249,7 +249,7 @@ func sameValue(a, b table.Value) bool {
 		bytes.Equal(a.Bytes, b.Bytes)
 }
 
-// drawnRows returns random rows, of which most could be a table's.
+// drawnRows returns random rows. Most of them could be in a table.
 func drawnRows(r *rand.Rand) (b []byte) {
 	names := []Name{NewName("a"), NewName("b"), NewName("long name"), NewName(""), NewName("é")}
 	name := func() *Name { return &names[r.IntN(len(names))] }
@@ -341,8 +341,8 @@ func TestOddBooleansAreNotPlain(t *testing.T) {
 	conformance.True(t, !plain && err == nil, "plain %v, %v", plain, err)
 }
 
-// drawnCell is a cell for encoded, which builds a row with a placeholder or a value in its key. stamp, if not negative,
-// is added to the cells that put a value and have no timestamp.
+// drawnCell is a cell for encoded, which builds a row with a placeholder or a value in its key. A stamp that is not
+// negative is added to the cells that put a value and have no timestamp.
 type drawnCell struct {
 	name  string
 	kind  int
@@ -453,8 +453,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(AppendStamped(nil, r.EndDelete(), 1)), "", "a delete is stamped")
 }
 
-// Similar values, and texts that differ in a bit, in length or by a swap, have different hashes. A collision by chance
-// happens in one of 10⁹ runs.
+// Similar values, and strings that differ in a bit, in length or by a swap, have different hashes. One of 10⁹ runs has a
+// chance collision.
 func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	h := NewHasher()
 	type cell struct {
@@ -492,7 +492,7 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	conformance.True(t, len(of) >= 50_000, "%d cells", len(of))
 }
 
-// Sums differ if two columns swap their values, or change in opposite directions.
+// Sums differ if two columns swap their values or change by opposite amounts.
 func TestSumsDistinguishColumns(t *testing.T) {
 	h := NewHasher()
 	integer := func(n int64) *table.Value { return &table.Value{Type: table.Integer, Int: n} }

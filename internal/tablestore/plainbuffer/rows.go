@@ -9,15 +9,15 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Column is a key column or cell of a row in an answer.
+// Column is a key column or cell of a row in a response.
 type Column struct {
 	Name      string
 	Value     table.Value // Null for deletions and bounds of ranges
 	Op        Op
-	Timestamp int64 // in milliseconds, -1 for none
+	Timestamp int64 // in milliseconds; -1 if there is none
 }
 
-// RowSink receives an answer's rows. Columns are valid during the call; their bytes are views into the answer.
+// RowSink receives the rows of a response. Columns are valid during the call; their bytes are views into the response.
 type RowSink interface {
 	BeginRow()
 	KeyColumn(*Column)
@@ -25,10 +25,10 @@ type RowSink interface {
 	EndRow(deleted bool)
 }
 
-// RowReader reads and checks the rows of answers in one pass. As a table's rows mostly have the same columns in the
-// same order, it remembers names and their checksums by position. It is not safe for concurrent use.
+// RowReader reads and checks the rows of responses in one pass. Because most rows of a table have the same columns in
+// the same order, it remembers names and their checksums by position. It is not safe for concurrent use.
 type RowReader struct {
-	// Hasher, which must be set before the first row, makes Split compute the rows' sums.
+	// Hasher, if not nil, makes Split compute the rows' sums. It must be set before the first row.
 	Hasher *Hasher
 
 	places []*knownName
@@ -42,9 +42,9 @@ type RowReader struct {
 type knownName struct {
 	text   string
 	crc    byte
-	column uint64 // the Hasher's hash of the name, if there is one
+	column uint64 // hash of the name, if there is a Hasher
 
-	opens       string // the bytes of a plain cell before its value's length
+	opens       string // the bytes of a plain cell before the length of its value
 	first, last uint64 // first and last eight bytes of opens
 }
 
@@ -58,7 +58,7 @@ func (k *knownName) opensCell(b []byte) bool {
 // maxNames limits the names that a reader remembers.
 const maxNames = 4096
 
-// name returns the known name at a position in the row.
+// name returns the known name for a name at a position in the row.
 func (r *RowReader) name(place int, name []byte) *knownName {
 	if place < len(r.places) && r.places[place].text == string(name) {
 		return r.places[place]
@@ -87,8 +87,9 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 	return known
 }
 
-// Read reads consecutive rows after one header, passes them to the sink, if any, and returns their number. It checks
-// that they are complete, and every length and checksum. The sink receives the rows before a fault.
+// Read reads a header and the rows after it, passes them to the sink, if it is not nil, and returns their number. It
+// checks that the rows are complete and that every length and checksum is right. The sink receives the rows before an
+// error.
 func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -104,21 +105,22 @@ func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	return rows, nil
 }
 
-// Rows is Split's result for plain rows.
+// Rows is the result of Split for plain rows.
 type Rows struct {
 	Ends        []int    // offset of each row's end
 	Keys        []byte   // the rows' ordering keys
 	KeyEnds     []int    // offset of each key's end
 	Least, Most int      // smallest and largest number of key columns
-	Sums        []uint64 // Hasher.Row of each row; none without a Hasher
+	Sums        []uint64 // Hasher.Row of each row; empty without a Hasher
 }
 
 func (s *Rows) Reset() {
 	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
 }
 
-// Split is Read for callers that take rows as bytes. plain reports whether all rows are as a table has them: a key of
-// key types, then attributes with values, without deletions. Only then is to valid, and Cells iterates over the rows.
+// Split is like Read for callers that use rows as bytes. plain reports whether all rows can be in a table: each has a
+// key of key types and then attributes with values, without deletions. Only then is to valid, and Cells can iterate over
+// the rows.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {
@@ -142,7 +144,7 @@ func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	return plain, nil
 }
 
-// plainRow is row for plain rows. It returns false for others, and for faulty ones.
+// plainRow is like row for plain rows. It returns false for other and for faulty rows.
 func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	if b[0] != tagRowPK {
 		return nil, false
@@ -217,7 +219,7 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// timestamp continues a checksum over a timestamp. Most cells of a row have the same one, so its effect is cached.
+// timestamp continues a checksum over a timestamp. Its effect is cached, because most cells of a row have the same one.
 func (r *RowReader) timestamp(crc byte, ms uint64) byte {
 	if ms != r.stamp {
 		r.stamp, r.stampCRC = ms, crc64LE(0, ms)
@@ -329,7 +331,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 	return 0, nil, errCut
 }
 
-// value decodes a value, whose length must be right, and continues the checksum.
+// value decodes a value, which must have the right length, and continues the checksum.
 func (c *Column) value(crc byte, b []byte) (byte, error) {
 	if len(b) == 9 && b[0] <= variantDouble {
 		word := binary.LittleEndian.Uint64(b[1:])

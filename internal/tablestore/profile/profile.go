@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/tablestore/address"
 )
 
-// FileVariable is the environment variable for the file of profiles, instead of that in the user's settings folder.
+// FileVariable is the environment variable that names the file of profiles to use instead of the user's own.
 const FileVariable = "TSIMPORT_CONFIG"
 
 // Profile is a named configuration. Unknown fields are empty.
@@ -25,9 +25,9 @@ type Profile struct {
 	Name     string
 	Endpoint string
 	Instance string
-	// EndpointFrom and InstanceFrom say where the two were found.
+	// EndpointFrom and InstanceFrom say where Endpoint and Instance were found.
 	EndpointFrom, InstanceFrom string
-	keys                       string // name of the profile of the vendor's command line
+	keys                       string // name of the vendor's profile with the keys
 }
 
 type entry struct {
@@ -38,7 +38,7 @@ type entry struct {
 
 var names = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// File returns the name of the file of profiles, "" if the user has no settings folder.
+// File returns the path of the file of profiles, or "" if the user has no settings folder.
 func File() string {
 	if name := os.Getenv(FileVariable); name != "" {
 		return name
@@ -79,7 +79,7 @@ func Find(name string) (*Profile, error) {
 	return p, nil
 }
 
-// read reads the file of profiles. A missing file has none.
+// read reads the file of profiles. It returns no profiles if there is no file.
 func read(name string) (map[string]entry, error) {
 	if name == "" {
 		return nil, nil
@@ -101,7 +101,7 @@ func read(name string) (map[string]entry, error) {
 	return file.Profiles, nil
 }
 
-// Keys returns the profile's access keys, and their source.
+// Keys returns a provider of the profile's access keys, and their source for messages.
 func (p *Profile) Keys() (provider common.CredentialsProvider, from string, err error) {
 	suffix := address.Variable("", p.Name)
 	if provider, err = accesskey.Environment("TABLESTORE", suffix); provider != nil || err != nil {

@@ -13,18 +13,18 @@ import (
 // Types counts values by their type.
 type Types [table.Any + 1]int64
 
-// Column is an attribute column that some row had.
+// Column is an attribute column that occurred in a row.
 type Column struct {
 	Name  string
-	Text  bool  // the name is UTF-8
+	Text  bool  // the name is valid UTF-8
 	Types Types // number of values by type
 
-	number  int     // from 0 in order of discovery; negative for unwanted columns
-	opens   string  // length and name, the beginning of a cell
-	next    *Column // its successor in the last row that had it
-	row     int64   // number of the last row that had it,
-	at      int     // its index in Fields.Cells,
-	version int64   // and the timestamp of that value
+	number  int     // from 0, in order of discovery; negative for unwanted columns
+	opens   string  // the beginning of a cell: length and name
+	next    *Column // the column after it in the last row that had both
+	row     int64   // number of the last row with the column
+	at      int     // index in Fields.Cells in that row
+	version int64   // timestamp of that value
 }
 
 // Field is a column's value in a row.
@@ -33,12 +33,12 @@ type Field struct {
 	Value plainbuffer.Encoded
 }
 
-// Fields decodes rows, one after the other, to the newest values of wanted columns, in the order of cells.
+// Fields decodes one row after another to the newest values of the wanted columns, in the order of the cells.
 type Fields struct {
 	Wanted      map[string]bool // attributes; nil means all
-	AllVersions bool            // every version becomes a field
+	AllVersions bool            // return every version as a field
 
-	Row   []byte                // unchanged
+	Row   []byte                // the row that Read was given
 	Key   []plainbuffer.Encoded // in the order of the schema
 	Cells []Field
 	Older int64 // number of versions that are not in Cells
@@ -49,7 +49,7 @@ type Fields struct {
 	rows    int64
 }
 
-// Read decodes the next row, to which fields are views. A RowReader must have checked it.
+// Read decodes the next row. The fields are views into it. A RowReader must have checked the row.
 func (f *Fields) Read(row []byte) {
 	f.Row, f.Key, f.Cells, f.Older = row, f.Key[:0], f.Cells[:0], 0
 	f.rows++
@@ -115,13 +115,13 @@ func (f *Fields) Columns() []*Column {
 	return all
 }
 
-// Places gives the positions of columns in an output.
+// Places maps columns to their positions in an output.
 type Places struct {
 	of    map[string]int
-	known []int // by the column's number: its place plus 1; 0 if not looked up yet
+	known []int // position plus 1, by the column's number; 0 if not looked up yet
 }
 
-// Of returns a column's position, negative if it has none.
+// Of returns a column's position, or a negative number if it has none.
 func (p *Places) Of(c *Column) int {
 	for len(p.known) <= c.number {
 		p.known = append(p.known, 0)

@@ -16,14 +16,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Formatter writes rows. After Flush, the output consists of whole rows.
+// Formatter writes rows. After Flush, the output ends with a complete row.
 type Formatter interface {
 	Write(*Fields) error
 	Flush() error
 }
 
 // CSV writes rows as in RFC 4180 with a header: the primary key first, then the given attribute columns. A missing cell
-// is an empty field, an empty string or binary value a quoted one; binary is base64. Values read back unchanged.
+// is an empty field, an empty string or binary value is a quoted empty field, and binary values are base64. A load reads
+// back the same values.
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
@@ -44,7 +45,7 @@ func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
 	return f, f.end()
 }
 
-// ContinueCSV makes a CSV that writes rows after another's, without a header.
+// ContinueCSV makes a CSV that continues the output of another, without a header.
 func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), values: make([]plainbuffer.Encoded, len(keys))}
 	for _, c := range attributes {
@@ -59,7 +60,7 @@ func (f *CSV) add(column string) {
 	f.values = append(f.values, nil)
 }
 
-// Write writes one row without columns that were not given.
+// Write writes one row. It leaves out columns that were not given.
 func (f *CSV) Write(r *Fields) error {
 	clear(f.values)
 	copy(f.values, r.Key)
@@ -80,7 +81,7 @@ func (f *CSV) Write(r *Fields) error {
 	return f.end()
 }
 
-// raw writes a line of raw fields, of which from has the indexes; a missing one is empty.
+// raw writes a line of the raw fields with the indexes in from. A field that does not exist is empty.
 func (f *CSV) raw(fields [][]byte, from []int) error {
 	f.buf = f.buf[:0]
 	for i, place := range from {
@@ -140,7 +141,7 @@ func appendText(dst, text []byte) []byte {
 // special marks the bytes that require a field to be quoted.
 var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
-// quotes reports whether a field must be quoted. It checks eight bytes at a time, then single ones.
+// quotes reports whether a field must be quoted. It checks eight bytes at once, and the rest one by one.
 func quotes(s []byte) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	found := uint64(0)
@@ -156,8 +157,9 @@ func quotes(s []byte) bool {
 	return found != 0
 }
 
-// JSONL writes rows as JSON objects, one per line, keys first. The text shows every type: an integer has no fraction, a
-// double has one or an exponent, and a binary value is an object {"base64": "…"}. NaN and infinities are errors.
+// JSONL writes rows as JSON objects, one per line, keys first. The text shows the type of every value: an integer has no
+// fraction, a double has a fraction or an exponent, and a binary value is an object {"base64": "…"}. NaN and infinities
+// are errors.
 type JSONL struct {
 	w    *bufio.Writer
 	keys []string

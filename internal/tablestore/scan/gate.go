@@ -11,8 +11,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Gate limits the rate at which scans consume read capacity units. A request reserves the average cost; the answer has
-// the true one, and the difference delays later requests. It is safe for concurrent use. A nil Gate never waits.
+// Gate limits the rate at which scans consume read capacity units. A request reserves the average cost. The response
+// contains the true cost, and the difference delays later requests. It is safe for concurrent use. A nil Gate never
+// waits.
 type Gate struct {
 	rate float64 // units per second
 
@@ -21,7 +22,7 @@ type Gate struct {
 	free    time.Time // when the next request may be sent
 }
 
-// NewGate makes a Gate, or returns nil, which is no limit, for 0.
+// NewGate makes a Gate. For 0 it returns nil, which means no limit.
 func NewGate(unitsPerSecond float64) *Gate {
 	if unitsPerSecond <= 0 {
 		return nil
@@ -46,7 +47,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	return reserved, ratelimit.Wait(ctx, at.Sub(now))
 }
 
-// charge replaces a page's reservation by its cost.
+// charge replaces the units reserved for a page with its cost.
 func (g *Gate) charge(c *tablestore.ConsumedCapacityUnit, reserved float64) {
 	if g == nil || c == nil {
 		return
@@ -62,15 +63,16 @@ func (g *Gate) lasts(units float64) time.Duration {
 	return time.Duration(units / g.rate * float64(time.Second))
 }
 
-// Manner says how all scans of a command read together.
+// Manner holds the settings that all scans of a command share.
 type Manner struct {
-	Gate  *Gate  // limits the rate of reading; nil for no limit
+	Gate  *Gate  // limits the rate of reading; nil means no limit
 	Waits *Waits // reports pages that the service refuses; may be nil
-	// OnRows is called by sources with the number of rows read. It must be safe for concurrent use; may be nil.
+	// OnRows, if not nil, is called by sources with the number of rows read. It must be safe for concurrent use.
 	OnRows func(n int)
 }
 
-// Waits reports waits for a service that refuses or does not answer. It is safe for concurrent use; nil reports none.
+// Waits reports waits for a service that refuses requests or does not respond. It is safe for concurrent use. A nil
+// Waits reports nothing.
 type Waits struct {
 	tell func(why string, most time.Duration)
 
@@ -81,13 +83,13 @@ type Waits struct {
 // NewWaits makes a Waits. It calls tell with the reason and the limit of the retries.
 func NewWaits(tell func(why string, most time.Duration)) *Waits { return &Waits{tell: tell} }
 
-// Short refusals are not reported, nor those of every range.
+// Limits of reports: short waits are not reported, and several ranges that wait are reported once.
 const (
 	worthTelling = 2 * time.Second
 	tellEvery    = 30 * time.Second
 )
 
-// note records that a request has been failing since a moment, and may report it.
+// note records that a request has been failing since the given time, and may report it.
 func (w *Waits) note(since, now time.Time, err error, most time.Duration) {
 	if w == nil || now.Sub(since) < worthTelling {
 		return

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// MaxGetRows limits the rows of one BatchGetRow request.
+// MaxGetRows is the maximum number of rows of one BatchGetRow request.
 const MaxGetRows = 100
 
 // Getter is the part of the SDK's client that Get needs.
@@ -24,7 +24,7 @@ type Getter interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Get returns the rows of at most MaxGetRows different keys, in their order; nil for missing ones.
+// Get returns the rows of at most MaxGetRows different keys, in the order of keys. Missing rows are nil.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value,
 	o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
@@ -55,7 +55,7 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 	}
 }
 
-// getOnce requests the rows in todo. It returns the indexes of those to request again, and why.
+// getOnce requests the rows in todo. It returns the indexes of the rows to request again, and why they were refused.
 func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int,
 	rows []*Row, o *Options) (again []int, refused, err error) {
 	c := &tablestore.MultiRowQueryCriteria{TableName: name, MaxVersion: max(o.Versions, 1)}

@@ -11,9 +11,9 @@ import (
 	"slices"
 )
 
-// Growing writes rows as CSV before all columns are known: CSV begins with its columns, but tables have no list of
-// them. The header has the first rows' columns. A row with others begins a section of lines with more fields. A file of
-// one section is CSV; Growth.Rewrite makes it of several. Output up to a Flush can be continued.
+// Growing writes rows as CSV before all columns are known. CSV begins with a list of columns, but a table has none. The
+// header has the columns of the first rows. A row with other columns begins a section of lines with more fields. A file
+// with one section is CSV; Growth.Rewrite makes CSV of several sections. Output up to a Flush can be continued.
 type Growing struct {
 	Growth
 	w    io.Writer
@@ -22,7 +22,7 @@ type Growing struct {
 	base int64 // size of the file before csv's first line
 
 	held  []byte          // rows for the first section
-	names map[string]bool // their attributes
+	names map[string]bool // attributes of the held rows
 }
 
 // Growth describes a file that Growing wrote.
@@ -34,13 +34,13 @@ type Growth struct {
 // Section is a part of the file whose lines have the same columns.
 type Section struct {
 	At         int64 `json:"at"`         // offset of its start; the first section begins with the header
-	Attributes int   `json:"attributes"` // its lines have this many of Order, from the first on
+	Attributes int   `json:"attributes"` // number of attributes in its lines, from the beginning of Order
 }
 
-// heldBytes is the size of the rows that determine the first section's columns. Rows often lack some columns.
+// heldBytes is the size of the rows that determine the first section's columns. Single rows often lack some columns.
 const heldBytes = 1 << 20
 
-// NewGrowing writes a file to w, or continues one of size bytes.
+// NewGrowing makes a Growing that writes a new file to w, or continues the file of size bytes that g describes.
 func NewGrowing(w io.Writer, keys []string, g Growth, size int64) *Growing {
 	f := &Growing{Growth: g, w: w, keys: keys, base: size, names: map[string]bool{}}
 	if len(g.Sections) > 0 {
@@ -89,7 +89,7 @@ func (f *Growing) begin() (err error) {
 		}
 		rest = rest[n:]
 	}
-	f.csv.places.known = nil // it was indexed by numbers of the columns in fields
+	f.csv.places.known = nil // it was indexed by column numbers of fields
 	f.held, f.names = nil, nil
 	return nil
 }
@@ -106,10 +106,10 @@ func (f *Growing) Flush() error {
 	return f.csv.Flush()
 }
 
-// Whole reports whether the file is already CSV.
+// Whole reports whether the file is CSV as it is.
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
-// Rewrite writes the file in as CSV, with the attributes in the order of columns. The file must have that many rows.
+// Rewrite writes the file in as CSV, with the attributes in the order of columns. The file must have rows rows.
 func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {
@@ -151,12 +151,12 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 // fieldReader reads lines of CSV and splits them into raw fields.
 type fieldReader struct {
 	in     *bufio.Reader
-	read   int64 // number of bytes
+	read   int64 // number of bytes read
 	line   []byte
 	fields [][]byte
 }
 
-// next reads a line. It returns io.EOF only after the last one.
+// next reads a line. It returns io.EOF only after the last line.
 func (r *fieldReader) next() error {
 	r.line = r.line[:0]
 	for quotes := 0; ; {

@@ -14,8 +14,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey parses a key, or its first columns, as a user types it: values separated by commas. A string may be a JSON
-// string, and must be if it contains a comma or begins with a quote. Binary is 0x and hexadecimal digits.
+// ParseKey parses a key, or its first columns, as a user types it: values separated by commas. A string may be written
+// as a JSON string, and must be if it contains a comma or begins with a quote. A binary value is 0x and hexadecimal
+// digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)
@@ -27,8 +28,8 @@ func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	return values, err
 }
 
-// ParseRange parses a range of keys: FROM..TO, where TO is exclusive and either may be missing, or the beginning of
-// keys. All are as in ParseKey; a string with two dots must be quoted. nil means no bound.
+// ParseRange parses a range of keys: FROM..TO, where TO is exclusive and either may be missing, or the first columns of
+// the keys in the range. All are as in ParseKey; a string with two dots must be quoted. nil means no bound.
 func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -62,7 +63,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 
 const dots = ".."
 
-// CompareBounds compares values of first key columns as bounds, which sort before all keys that begin with them.
+// CompareBounds compares bounds, which are values of first key columns. A bound sorts before all keys that begin with it.
 func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
@@ -84,7 +85,7 @@ func KeyText(values []table.Value) string {
 	return strings.Join(texts, ",")
 }
 
-// After returns the least bound above all keys that begin with the values; nil if there is none.
+// After returns the smallest bound above all keys that begin with the values, or nil if there is none.
 func After(values []table.Value) ([]table.Value, error) {
 	values = append([]table.Value(nil), values...)
 	for len(values) > 0 {
@@ -105,7 +106,7 @@ func After(values []table.Value) ([]table.Value, error) {
 	return nil, nil
 }
 
-// cutKey parses values of a key's first columns up to the end of the text or the first separator outside quotes.
+// cutKey parses values of a key's first columns, up to the end of the text or the first separator outside quotes.
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
@@ -162,7 +163,7 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 	return v, rest, err
 }
 
-// cutQuoted cuts off a JSON string. It refuses half a surrogate pair and invalid UTF-8, which encoding/json changes.
+// cutQuoted cuts off a JSON string. It refuses single surrogates and invalid UTF-8, which encoding/json would replace.
 func cutQuoted(text string) (value []byte, rest string, err error) {
 	end := 1
 	for end < len(text) && text[end] != '"' {

@@ -10,11 +10,11 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// PackedPage is a page of rows as bytes, with its memory. Its zero value is ready to use.
+// PackedPage is a page of rows as bytes, with reusable memory. Its zero value is ready to use.
 type PackedPage struct{ client.PageMemory }
 
-// errOutside says that a page does not answer its request. If a network repeats the answer to an earlier request, rows
-// occur twice or are missing, and nothing else shows it. The page is requested again.
+// errOutside means that a page does not belong to its request. If a network repeats the response to an earlier request,
+// rows would occur twice or be missing, and nothing else would show it. The page is requested again.
 var errOutside = errors.New("the answer does not belong to its request: rows are outside the range, or out of order")
 
 // check checks that the rows are in order and within the requested range.
@@ -37,7 +37,7 @@ func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore
 	return nil
 }
 
-// orderingKey returns a bound's ordering key up to the first column with the least value, or the greatest (open).
+// orderingKey returns a bound's ordering key up to the first column without a value. open means that it is the maximum.
 func orderingKey(bound *tablestore.PrimaryKey) (key []byte, open bool) {
 	for _, c := range bound.PrimaryKeys {
 		if c.PrimaryKeyOption == tablestore.MIN || c.PrimaryKeyOption == tablestore.MAX {

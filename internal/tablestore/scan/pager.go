@@ -34,7 +34,7 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 		Filter:          o.Filter,
 	}}
 	if o.Columns != nil {
-		// With a key column in the list, rows without any of the attributes are returned, too.
+		// With a key column in the list, the service also returns rows that have none of the attributes.
 		p.criteria.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
 	}
 	if o.Since > 0 || o.Until > 0 {
@@ -43,10 +43,10 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 	return p
 }
 
-// Limit limits the rows of the next pages; 0 leaves it to the service.
+// Limit limits the number of rows of the next pages; 0 leaves it to the service.
 func (p *Pager) Limit(rows int) { p.criteria.Limit = int32(rows) }
 
-// Next returns the next page, which may be empty, or io.EOF after the last.
+// Next returns the next page, which may be empty, or io.EOF after the last page.
 func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	page := new(PackedPage)
 	if err := p.NextPacked(ctx, page); err != nil {
@@ -55,7 +55,7 @@ func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	return page.Unpacked()
 }
 
-// NextPacked is Next for callers that take rows as bytes. They are valid until the page is used again.
+// NextPacked is like Next for callers that use rows as bytes, which are valid until the page is used again.
 func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 	if p.ended {
 		return io.EOF
@@ -81,7 +81,7 @@ func (p *Pager) keyOf(columns int) error {
 	return nil
 }
 
-// take moves past a page with that many rows.
+// take moves past a page with the given number of rows.
 func (p *Pager) take(page *tablestore.GetRangeResponse, rows int) error {
 	p.options.charge(page.ConsumedCapacityUnit)
 	if limit := int(p.criteria.Limit); limit > 0 && rows > limit {

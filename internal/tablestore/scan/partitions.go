@@ -16,13 +16,13 @@ import (
 const (
 	guessEvery = time.Minute // each guess costs read capacity units
 	guessFirst = 100         // 10 GB, the usual limit of a partition
-	guessLimit = 1024        // largest number of split points in an answer
+	guessLimit = 1024        // largest number of split points in a response
 	guessMost  = 1000 * guessFirst
 )
 
 // Partitions reads the bounds of a table's partitions. It is not safe for concurrent use.
 type Partitions struct {
-	// Created means that this run created the table: in the first minute it is too small to guess from sizes.
+	// Created means that this run created the table. In its first minute it is too small to guess from sizes.
 	Created bool
 	// See, if not nil, is called by Read with the table's creation time (client.Table.Created). Read returns its error.
 	See func(created int64) error
@@ -30,19 +30,19 @@ type Partitions struct {
 	admin   *client.Admin
 	sdk     *tablestore.TableStoreClient
 	name    string
-	guessed time.Time // time of the last guess; zero if never
+	guessed time.Time // time of the last guess; zero if there was none
 	guess   []table.Value
 	failed  error // error of the last guess
 }
 
-// NewPartitions makes a Partitions of the table with that name.
+// NewPartitions makes a Partitions for the table with the given name.
 func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name string) *Partitions {
 	return &Partitions{admin: admin, sdk: sdk, name: name}
 }
 
 // Read returns, in increasing order, the first partition-key value of every partition but the first. exact means that
-// the service reported them. Otherwise they are guessed from the sizes of key ranges, once a minute at most; in
-// between, Read returns the last guess or its error. Nothing is retried. now is the caller's time.
+// the service reported them. Otherwise they are guessed from the sizes of key ranges, at most once a minute; in between,
+// Read returns the last guess or its error. Nothing is retried. now is the current time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
 	if err == nil && p.See != nil {
@@ -64,7 +64,7 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	return p.guess, false, p.failed
 }
 
-// guessFromSizes requests large splits first, because a partition divided by mistake makes requests half full.
+// guessFromSizes begins with large splits, because a partition that is divided by mistake makes requests half full.
 func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	size, grown := int64(guessFirst), false
 	for {
@@ -86,7 +86,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 // unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns an upper limit of the table's size, by the service's splits. It costs read units, like a guess.
+// Size returns an upper limit of the table's size, from the service's splits. Like a guess, it costs read capacity units.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
@@ -102,8 +102,8 @@ func (p *Partitions) Size() (bytes int64, err error) {
 // largeSplit is the split size for LargeValue: 1 GB.
 const largeSplit = 10
 
-// LargeValue returns the partition-key value with the most splits, and their least size, if that is above
-// table.LargestValue; otherwise size is 0. It costs read units, like a guess.
+// LargeValue returns the partition-key value with the most splits and the minimum size of its rows, if that is above
+// table.LargestValue; otherwise size is 0. Like a guess, it costs read capacity units.
 func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	var splits []*tablestore.Split
 	each := int64(largeSplit)
@@ -145,7 +145,7 @@ func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	return res.Splits, nil
 }
 
-// boundsOf returns the bounds between splits with different locations, or between all if the service names none.
+// boundsOf returns the bounds between splits in different locations, or all bounds if the service reports no locations.
 func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	for i := 1; i < len(splits); i++ {
 		if here := splits[i].Location; here != "" && here == splits[i-1].Location {
@@ -159,15 +159,16 @@ func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	return increasing(bounds)
 }
 
-// increasing sorts bounds and drops duplicates, because two splits may begin at the same partition-key value.
+// increasing sorts bounds and removes duplicates, because two splits may begin at the same partition-key value.
 func increasing(bounds []table.Value) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)
 	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
 }
 
-// Cuts returns increasing keys, or first columns of keys, that cut a table into ranges of about the same size: at least
-// ranges, if the service offers enough splits and the table is large enough. Otherwise they are partition bounds.
+// Cuts returns increasing keys, or first columns of keys, that divide a table into ranges of about the same size. There
+// are at least ranges of them if the table is large enough and the service offers enough splits. Otherwise the cuts are
+// partition bounds.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split

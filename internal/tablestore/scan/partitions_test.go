@@ -29,11 +29,11 @@ import (
 	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
-// partitioned is a service with one table and canned answers.
+// partitioned is a service with one table and canned responses.
 type partitioned struct {
-	bounds []table.Value           // partition bounds in DescribeTable's answer
-	splits func(size int64) []byte // answer to ComputeSplitPointsBySize
-	refuse string                  // an operation and the error code for it
+	bounds []table.Value           // partition bounds in DescribeTable's response
+	splits func(size int64) []byte // response to ComputeSplitPointsBySize
+	refuse string                  // an operation to refuse, and the error code
 	sizes  []int64                 // requested split sizes
 	seen   []string                // requested operations
 }
@@ -84,13 +84,13 @@ func pointRow(v table.Value) []byte {
 	return row.End()
 }
 
-// place is a run of splits in one location.
+// place is a sequence of splits in one location.
 type place struct {
 	name   string
 	repeat int64
 }
 
-// splitAnswer returns an answer with split points 0, 10, 20 … and locations.
+// splitAnswer returns a response with split points 0, 10, 20 … and locations.
 func splitAnswer(points int, places ...place) []byte {
 	answer := message(nil, 1, []byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x00})
 	answer = message(answer, 2, append(message(nil, 1, []byte("uid")), 0x10, 0x01))
@@ -186,7 +186,7 @@ func TestSplitAnswerIsParsed(t *testing.T) {
 	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t", "%v, %v", bounds, err)
 }
 
-// The partitions of a new table are guessed after its first minute. Otherwise the whole load would have a single lane.
+// The partitions of a new table are guessed after its first minute. Without guesses, a load would have a single lane.
 func TestGuessesAreMadeOncePerMinute(t *testing.T) {
 	for _, created := range []bool{false, true} {
 		points := 3
@@ -326,8 +326,8 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-// TestGrowingCSVEqualsCSV tests random rows, flushes and resumptions, and cuts off the bytes that an interruption
-// leaves after a flush.
+// TestGrowingCSVEqualsCSV tests random rows, flushes and resumptions. An interruption may leave bytes after the last
+// flush, which are cut off.
 func TestGrowingCSVEqualsCSV(t *testing.T) {
 	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5,
 		true, []byte{}, []byte{0, 1}})
@@ -387,7 +387,7 @@ func TestGrowingCSVEqualsCSV(t *testing.T) {
 
 var must = conformance.Must
 
-// TestTruncatedGrowingCSVIsAnError cuts the file at every byte, so that rows or parts of them are missing.
+// TestTruncatedGrowingCSVIsAnError truncates the file at every byte, so that rows or parts of rows are missing.
 func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	var file bytes.Buffer
 	grown, fields := NewGrowing(&file, []string{"n"}, Growth{}, 0), new(Fields)
@@ -406,7 +406,7 @@ func TestTruncatedGrowingCSVIsAnError(t *testing.T) {
 	}
 }
 
-// TestLargeValueHasManySplits tests splits of 1 GB, and of 10 GB where there are too many.
+// TestLargeValueHasManySplits tests splits of 1 GB or, if there are too many of these, 10 GB.
 func TestLargeValueHasManySplits(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Row is a row of a table: its key, and the newest version of each attribute as int64, float64, bool, string or []byte.
+// Row is a row of a table: its key and its attributes, with values of type int64, float64, bool, string or []byte.
 type Row = tablestore.Row
 
 // Service is the part of the SDK's client that a scan needs.
@@ -24,20 +24,20 @@ type Service interface {
 }
 
 type Options struct {
-	Columns  []string      // attribute columns to read; nil means all. Rows without them are still read
+	Columns  []string      // attribute columns to read; nil means all. Rows that have none of them are also read
 	Limit    int64         // number of rows; 0 means all
-	From, To []table.Value // first key columns of the bounds: From inclusive, To exclusive; nil means none
-	Versions int           // per cell, newest first; 0 means the newest only
-	RetryFor time.Duration // limit of retries of one page; 0 means client.Patience
-	Units    *atomic.Int64 // incremented by the read capacity units charged; may be nil
+	From, To []table.Value // first key columns of the bounds: From inclusive, To exclusive; nil means no bound
+	Versions int           // per column, newest first; 0 means only the newest
+	RetryFor time.Duration // how long a page is retried; 0 means client.Patience
+	Units    *atomic.Int64 // if not nil, incremented by the read capacity units charged
 	// Since drops cells with a lower timestamp in milliseconds; 0 drops none. Rows may become empty.
 	Since  int64
-	Until  int64                   // drops cells with this or a later timestamp; 0 drops none
+	Until  int64                   // drops cells with this or a higher timestamp; 0 drops none
 	Filter tablestore.ColumnFilter // applied by the service; nil means none
 	Manner
 }
 
-// Table calls each with every row of a table, or of a range of it, in primary-key order. It returns each's first error.
+// Table calls each for every row of a table, or of a range of it, in primary-key order. It stops at each's first error.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var page []*Row
@@ -54,7 +54,7 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	})
 }
 
-// PackedPages is Table for pages of rows as bytes. It calls memory for the memory of the next page.
+// PackedPages is like Table for pages of rows as bytes. It calls memory to get the memory for each page.
 func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options,
 	memory func() *PackedPage, each func(*PackedPage) error) error {
 	p := NewPager(s, name, key, o)
@@ -88,7 +88,7 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 	}
 }
 
-// Packed is Table with every row's index in the current page, valid during the call. It ignores Options.Limit.
+// Packed is like Table, but passes the index of the row in page, which is valid during the call. It ignores o.Limit.
 func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage,
 	each func(i int) error) error {
 	o.Limit = 0
@@ -102,7 +102,7 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 	})
 }
 
-// bound makes a key that begins with the values. Other columns get the least value or, if there are no values, open.
+// bound makes a key that begins with values. Other columns get the minimum or, if there are no values, the value of open.
 func bound(key []table.KeyColumn, values []table.Value,
 	open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)
@@ -143,7 +143,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 	return page, err
 }
 
-// patiently repeats a request while that can help.
+// patiently repeats a request while a retry can help.
 func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, request func() error) error {
 	const base = 50 * time.Millisecond
 	backoff := ratelimit.Backoff{Base: base, Max: 5 * time.Second}
@@ -174,7 +174,7 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 	}
 }
 
-// StoppedError says that reading was stopped while the service refused requests or did not answer.
+// StoppedError means that reading was stopped while the service refused requests or did not respond.
 type StoppedError struct{ Cause, Last error }
 
 func (e *StoppedError) Error() string {
@@ -182,7 +182,7 @@ func (e *StoppedError) Error() string {
 }
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// recoverPanic turns a panic into an error, because the SDK dereferences fields that a broken answer lacks.
+// recoverPanic turns a panic into an error, because the SDK dereferences fields that a broken response lacks.
 func recoverPanic[T any](what string, get func() (T, error)) (got T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

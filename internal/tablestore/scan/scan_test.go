@@ -108,7 +108,7 @@ func TestScanStopsAtPermanentErrors(t *testing.T) {
 	conformance.Is(t, Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { return enough }), enough, "got")
 }
 
-// everyType returns a row with every kind of value that is hard to write.
+// everyType returns a row with values that are hard to write, of every type.
 func everyType() *Row {
 	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
 	r.PrimaryKey.AddPrimaryKeyColumn("id", int64(math.MinInt64))
@@ -260,7 +260,7 @@ func TestGetRetriesRefusedRows(t *testing.T) {
 	}
 }
 
-// repeating is a service that sometimes repeats an earlier answer.
+// repeating is a service that sometimes repeats an earlier response.
 type repeating struct {
 	Service
 	n    int
@@ -312,7 +312,7 @@ func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
 	})
 }
 
-// panicking is an SDK that panics on every second answer, as if a field were missing.
+// panicking is an SDK that panics on every second response, as if a field were missing.
 type panicking struct {
 	*tablestore.TableStoreClient
 	n int
@@ -369,7 +369,7 @@ func (neverRead) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResp
 	return nil, &tablestore.OtsError{Code: "OTSNotEnoughCapacityUnit", Message: "not enough", HttpStatusCode: 403}
 }
 
-// TestRefusedReadIsReportedAndAbandoned reads several ranges at a time from a service that refuses all requests.
+// TestRefusedReadIsReportedAndAbandoned reads several ranges in parallel from a service that refuses all requests.
 func TestRefusedReadIsReportedAndAbandoned(t *testing.T) {
 	for _, c := range []struct {
 		retryFor time.Duration
@@ -455,7 +455,7 @@ func TestLongestKeyValue(t *testing.T) {
 	}
 }
 
-// priced is a service whose pages cost this many units each and take some time.
+// priced is a service whose pages cost units and take time.
 type priced struct {
 	mu           sync.Mutex
 	pages, units int

@@ -13,17 +13,18 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool stores a scan's rows compressed until their columns and types, which begin a Parquet file, are known. Reading
-// the table twice would cost twice and could give other rows. Its output up to a Flush can be replayed.
+// Spool stores the rows of a scan, compressed, until their columns and types are known, with which a Parquet file
+// begins. Reading the table twice would cost twice as much and could return other rows. Output up to a Flush can be
+// replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
 	chunk  []byte // rows not written yet
 	packed []byte
-	err    error // of the first failed write, which may have written a part and made the rest unreadable
+	err    error // of the first failed write, which may have written a part and so made the rest unreadable
 }
 
-// spoolChunk is the number of bytes of rows compressed together.
+// spoolChunk is the number of bytes of rows that are compressed together.
 const spoolChunk = 256 << 10
 
 func NewSpool(w io.Writer) (*Spool, error) {
@@ -59,7 +60,7 @@ func appendRow(dst, row []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
-// Replay calls each with every row of a spool's output, which must have rows rows. A row is valid during the call.
+// Replay calls each for every row of a spool's output, which must have rows rows. A row is valid during the call.
 func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -85,7 +86,7 @@ func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	}
 }
 
-// readRow reads a row into the previous one's memory. It returns io.EOF only between two rows.
+// readRow reads a row into the memory of the previous row. It returns io.EOF only between two rows.
 func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	length, err := in.Peek(4)
 	if err != nil {
@@ -95,7 +96,7 @@ func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 		return nil, err
 	}
 	n := int(binary.LittleEndian.Uint32(length))
-	_, _ = in.Discard(4) // they were peeked
+	_, _ = in.Discard(4) // cannot fail after Peek
 	row = slices.Grow(row[:0], n)[:n]
 	if _, err := io.ReadFull(in, row); err != nil {
 		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)

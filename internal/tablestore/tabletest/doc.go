@@ -1,2 +1,3 @@
-// Package tabletest gives tests an engine in memory with clients, and writes rows with the SDK. Only tests import it.
+// Package tabletest provides tests with an in-memory engine and its clients, and writes rows with the SDK. Only tests
+// import it.
 package tabletest

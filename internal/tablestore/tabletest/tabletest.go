@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Store is an in-memory engine with its target and clients.
+// Store is an in-memory engine with a target and clients for it.
 type Store struct {
 	*server.Server
 	Target client.Target
@@ -45,10 +45,10 @@ func Admin(t testing.TB, target client.Target) *client.Admin {
 	return &client.Admin{Client: sdk, Context: context.Background()}
 }
 
-// Plain defines a table with one version per cell that never expires.
+// Plain defines a table with one version per column. Cells never expire.
 var Plain = table.Definition{TimeToLive: -1, MaxVersions: 1}
 
-// Cells maps names of attributes to values.
+// Cells maps the names of attributes to their values.
 type Cells = map[string]any
 
 // Key makes a primary key from alternating names and values.
@@ -60,7 +60,7 @@ func Key(columns ...any) *tablestore.PrimaryKey {
 	return key
 }
 
-// Put returns a change that replaces a row. Without a stamp the cells get the service's time.
+// Put returns a change that replaces a row. Without a stamp, the cells get the service's time.
 func Put(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *tablestore.PutRowChange {
 	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -74,7 +74,7 @@ func Put(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *
 	return change
 }
 
-// Update returns a change of a row's cells; a nil value removes a cell.
+// Update returns a change of a row's cells. A nil value removes a cell.
 func Update(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *tablestore.UpdateRowChange {
 	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
