@@ -24,8 +24,7 @@ func Part(t testing.TB) string {
 	return filepath.Join(root(t), "reader", "testdata")
 }
 
-// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA or shared/data beside the repository. It
-// returns "" if there is no collection.
+// Whole returns the folder of the whole collection, TSIMPORT_SHARED_DATA or shared/data beside the repository, or "".
 func Whole(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TSIMPORT_SHARED_DATA")

@@ -248,8 +248,7 @@ func ThisProcess() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// take puts the lease of an epoch; former is the content of the epoch before. It returns nil if another process was
-// faster.
+// take puts the lease of an epoch after former. It returns nil if another process was faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
@@ -377,8 +376,7 @@ func (l *Lease) put(ctx context.Context) error {
 	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
-// Release releases the lease, so that the next process need not wait. All requests under the lease must be done, unless
-// Unsettled is set.
+// Release releases the lease, so that the next process need not wait. Unless Unsettled is set, all requests must be done.
 func (l *Lease) Release() error { return l.end(true) }
 
 // Abandon stops renewing the lease without releasing it, because requests under it may still be carried out.

@@ -312,8 +312,7 @@ func (r *room) source(n ast.Node) string {
 	return ""
 }
 
-// chosen is the name of the function that reports whether a mutant is active; it reads the environment variables
-// selected and seen.
+// chosen names the function that reports whether a mutant is active; selected and seen are its environment variables.
 const (
 	chosen   = "tsimportMutant"
 	selected = "GO_MUTANT"

@@ -37,8 +37,7 @@ func Hint(word string, words []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// distance returns twice the number of letters to replace, delete, insert or swap to turn a into b. A change of case
-// counts half.
+// distance returns twice the number of letters to replace, delete, insert or swap to turn a into b; case counts half.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {

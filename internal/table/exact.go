@@ -62,8 +62,8 @@ const (
 	maxDigits      = 767 // of the exact decimal text of a double
 )
 
-// significant appends a number's digits without leading and trailing zeros, and returns the first digit's power of ten.
-// It appends no digits for zero.
+// significant appends a number's digits without leading and trailing zeros, none for zero, and the first one's power of
+// ten.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
 	point, seen := -1, 0 // digits before the point, and so far, from the first significant one on

@@ -14,8 +14,8 @@ const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Marker makes the marks of one run. Loads of the same inputs into a table have the same Job; attempts of one load also
-// have the same Run.
+// Marker makes the marks of one run. Loads of the same inputs into a table share Job; attempts of one load also share
+// Run.
 type Marker struct{ Job, Run string }
 
 // NewRun returns a name for a run that begins now. The names of later runs sort after it.

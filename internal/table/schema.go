@@ -109,8 +109,7 @@ type Index struct {
 	Columns []string `json:"defined_columns"`
 }
 
-// Holds reports whether the index matches the requested one. Its key may have more columns at the end, because the
-// service adds the table's key columns.
+// Holds reports whether the index matches the requested one, to whose key the service adds the table's key columns.
 func (i Index) Holds(asked *Index) bool {
 	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) &&
 		slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&

@@ -10,7 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// DefineIndexes adds the source's indexes to a new target, after Define, by its column names. It returns notes.
+// DefineIndexes adds the source's indexes, with the target's column names, to a new target after Define. The notes are
+// for the user.
 func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table,
 	rename map[string]string) (notes []string, err error) {
 	for name := range rename {
@@ -45,8 +46,8 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 	return notes, nil
 }
 
-// indexOfTarget translates an index to the target's columns, or returns nil and the reason if the target cannot have
-// it. Key columns of the source that the target lacks only completed the index's key: the target's key replaces them.
+// indexOfTarget translates an index to the target's columns. If the target cannot have it, the result is nil and the
+// reason. Key columns that only completed the index's key and are not in the target are dropped.
 func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Table, i table.Index) (_ *table.Index,
 	why string) {
 	to := &table.Index{Name: i.Name, Local: i.Local}

@@ -23,16 +23,16 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Origin is a table to be copied. Divide is called once, before the first row, and refuses inexact copies.
+// Origin is a table to copy. Its Divide, which is called once before the first row, refuses inexact copies.
 type Origin struct {
 	*tablescan.Origin
 	scan tablescan.Config
 	o    Options
 }
 
-// Options are the properties of the target and of the copy that an Origin checks.
+// Options holds the properties of the target and of the copy that an Origin checks.
 type Options struct {
-	To          *table.Definition        // of the target
+	To          *table.Definition        // options of the target
 	DropExpired bool                     // omit and count cells that the target no longer accepts
 	Takes       func(column string) bool // reports whether a column is copied; nil means all
 	Say         words.Say                // reports slow steps to the user
@@ -48,8 +48,8 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return o.Origin.Divide(ctx)
 }
 
-// Refuse refuses a source with cells that the target would not accept. It scans for their timestamps, so that the
-// service returns little more than keys, and rereads rows with such cells if the copy may leave the cells out.
+// Refuse returns an error if the source has cells that the target would not accept. It scans for their timestamps, so
+// that the service returns little more than keys. It rereads rows with such cells if the copy may leave the cells out.
 func (o *Origin) Refuse(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
@@ -86,7 +86,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 		name, found.column, found.row, time.UnixMilli(found.at).Sub(now).Round(time.Second), ahead)
 }
 
-// find looks for a copied cell with a timestamp in a range; nil if there is none.
+// find returns a cell that the copy would include with a timestamp in a range, or nil if there is none.
 func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error) {
 	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client,
 		o.scan.Table.Name, tablescan.DefaultRanges)
@@ -109,7 +109,7 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 	return found.Load(), nil
 }
 
-// between returns the cuts inside a range of keys; nil bounds are unbounded.
+// between returns the cuts inside a range of keys. nil means no bound.
 func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
 		return bytes.Compare(table.OrderingKey(cut), table.OrderingKey(from)) <= 0 || to != nil &&
@@ -125,7 +125,7 @@ type stamped struct {
 
 var errFound = errors.New("enough was read")
 
-// findIn scans once for a copied cell with a timestamp in the scan's range, sets found and returns errFound.
+// findIn scans once for a cell to copy with a timestamp in the scan's range. If it finds one, it returns errFound.
 func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Pointer[stamped]) error {
 	p := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, s)
 	for {
@@ -155,7 +155,7 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 	}
 }
 
-// leavesOut reports whether the copy may omit a cell that findIn finds, because of a condition or as an older version.
+// leavesOut reports whether the copy may omit a cell that a scan finds, because of a condition or as an older version.
 func (o *Origin) leavesOut() bool {
 	versions := o.scan.Versions
 	return o.scan.Where != nil || o.scan.Filter != nil || versions > 0 && versions < o.scan.Table.MaxVersions
@@ -172,7 +172,7 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 	return nil
 }
 
-// copied reads a range of rows as the copy does and returns a cell with a timestamp in a scan's range, if any.
+// copied reads a range of rows as the copy would, and returns a cell with a timestamp in a scan's range, or nil.
 func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (found *stamped, err error) {
 	again := o.Options(tablescan.KeyOf(from), s.To, nil)
 	passes := func(*scan.Row) (bool, error) { return true, nil }
@@ -208,7 +208,7 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 	return found, err
 }
 
-// CheckKeys reads a load's keys and refuses expressions that map several rows to one. It owns the request.
+// CheckKeys reads a load's keys and returns an error if expressions give several rows the same key. It changes r.
 func CheckKeys(ctx context.Context, r *plan.Request, complete func(*verify.CheckConfig)) error {
 	r.Divided, r.Division = false, nil
 	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put

@@ -176,12 +176,12 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	others := conformance.Try(keyexpr.CompileWhere("id != 20")).Must(t)
 	day := &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 86400}
 	for i, tt := range []struct {
-		bad  int // the row with it; -1 is none
+		bad  int // the row with the cell, or -1
 		at   int64
 		to   *table.Definition
 		scan func(*tablescan.Config)
 		o    func(*Options)
-		want string // of the refusal; "" is none
+		want string // part of the message; "" means no error
 	}{{bad: 0, at: old, want: "column odd of row id 0 is"}, {bad: 20, at: old, want: "column odd of row id 20 is"},
 		{bad: rows - 1, at: old, want: "column odd of row id 39 is"},
 		{bad: 20, at: ahead, want: "column odd of row id 20 is"}, {bad: -1},

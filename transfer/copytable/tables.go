@@ -18,12 +18,13 @@ type Side struct {
 	Client   *tablestore.TableStoreClient
 	Endpoint string
 	Instance string
-	Name     string        // of the table
-	Table    *client.Table // nil if it does not exist
-	Clock    *client.Clock // of the service; nil if unknown
+	Name     string        // name of the table
+	Table    *client.Table // nil if the table does not exist
+	Clock    *client.Clock // the service's clock; nil if unknown
 }
 
-// Distinct refuses a copy into its own source. Instance, name and creation time identify a table: endpoints differ.
+// Distinct returns an error if both sides are the same table. Endpoints may differ, so instance, name and creation time
+// identify a table.
 func Distinct(from, to Side) error {
 	if from.Instance != to.Instance || from.Name != to.Name {
 		return nil
@@ -39,7 +40,8 @@ func Distinct(from, to Side) error {
 		"and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
-// Define completes the target with the source's key and options where the user sets none. It accepts all timestamps.
+// Define completes the target with the source's key and options that the user does not set. The target accepts all
+// timestamps by default. The notes are for the user.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 	given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
@@ -79,7 +81,7 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 	return notes
 }
 
-// sourceOf returns the source column of a table column that is not computed.
+// sourceOf returns the source's name of a target column that is not computed.
 func sourceOf(columns *plan.Columns, name string) string {
 	for from, to := range columns.Rename {
 		if to == name {
@@ -93,7 +95,7 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target key with an auto-increment column, since a copy finds rows by key. instead is what to do.
+// CheckKey refuses a target key with an auto-increment column, because a copy finds rows by key. instead is a remedy.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {
@@ -108,7 +110,8 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 		to, key[i].Name, source, instead, plain)
 }
 
-// KeepsVersions refuses a target that keeps fewer versions than are copied (0 means all): the service drops the rest.
+// KeepsVersions refuses a target that keeps fewer versions than are copied, because the service would drop the rest. If
+// versions is 0, all are copied.
 func KeepsVersions(to string, define *table.Definition, source string, from *client.Table, versions int) error {
 	kept, read := max(define.MaxVersions, 1), max(from.MaxVersions, 1)
 	if versions > 0 {
@@ -131,7 +134,7 @@ func Oldest(t *table.Definition, now time.Time) time.Time {
 	return time.Unix(now.Unix()-min(seconds, now.Unix()), 0)
 }
 
-// Expires reports whether every cell that leaves the target's window of timestamps has already left the source's.
+// Expires reports whether every cell too old for the target has already expired in the source.
 func Expires(from *client.Table, to *table.Definition) bool {
 	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) &&
 		(to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)

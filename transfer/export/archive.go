@@ -20,17 +20,17 @@ import (
 )
 
 type ArchiveConfig struct {
-	Scan    tablescan.Config  // of the source
-	Holds   archive.Selection // the same, for messages
-	Target  string            // place of the table, identifies an interrupted export
-	Dir     string            // the archive's folder; unused with Store
+	Scan    tablescan.Config  // the rows to export
+	Holds   archive.Selection // the same selection, for messages
+	Target  string            // place of the table; identifies an interrupted export
+	Dir     string            // the archive's folder; unused if Store is set
 	Store   jobdir.Store      // object store for the archive; may be nil
 	OnWait  func(who string)  // called when the export waits for another process that may write to the store
 	Fresh   bool              // do not continue an interrupted export
 	Readers int               // ranges read concurrently; 0 means DefaultReaders
-	// approximate text bytes of a part, in memory until complete; 0 is 32 MiB, 64 MiB for a lake
+	// PartBytes is the approximate size of a part's text, in memory until complete; 0 means 32 MiB, for a lake 64 MiB.
 	PartBytes int64
-	Lake      *Layout // writes files for other programs instead of an archive; may be nil
+	Lake      *Layout // if not nil, write files for other programs instead of an archive
 
 	step func(name string) error // for tests
 }
@@ -53,7 +53,7 @@ func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
 	return kind.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
 }
 
-// lakeBytes limits the rows of a lake held in memory, of all ranges being read.
+// lakeBytes limits the memory for rows of a lake, for all ranges being read together.
 const lakeBytes = 256 << 20
 
 // DefaultReaders is the default number of ranges read concurrently.
@@ -64,12 +64,12 @@ type ArchiveResult struct {
 	Lake     *archive.LakeManifest
 	Unknown  UnknownFolders
 	Resumed  int64 // rows written by earlier attempts
-	Kept     int64 // after an error: rows that the export keeps
+	Kept     int64 // after an error: rows that the next attempt need not write
 	LeftOut  int64 // rows omitted by --where in this process
 	Units    int64 // read capacity units charged to this process
 }
 
-// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. It ends with the manifest.
+// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest comes last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
 	var l *lake
@@ -88,7 +88,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	r.Resumed = w.Resumed
 	defer func() {
 		switch {
-		case l != nil && errors.As(err, new(*CannotHold)): // no other export could continue the output
+		case l != nil && errors.As(err, new(*CannotHold)): // no export could continue the output
 			err = errors.Join(err, w.Discard())
 		case err != nil && !errors.As(err, new(*client.ReplacedError)):
 			r.Kept = w.Rows()
@@ -113,7 +113,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	return r, err
 }
 
-// ManifestOf returns the part of an archive's manifest with a table's options, predefined columns and indexes.
+// ManifestOf returns a manifest with only a table's options, predefined columns and indexes.
 func ManifestOf(t *client.Table) archive.Manifest {
 	m := archive.Manifest{Options: t.Definition, Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
@@ -150,7 +150,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := cmp.Or(w.Begin(s), err); err != nil { // a changed request explains more than the error it causes
+	if err := cmp.Or(w.Begin(s), err); err != nil { // a changed request is a better explanation than its consequence
 		return err
 	}
 	if l != nil {
@@ -178,7 +178,7 @@ type part interface {
 	Abandon() error
 }
 
-// rangeTo writes the rest of a range as parts. Parts end at page boundaries, where an export can resume.
+// rangeTo writes the rest of a range as parts. A part ends with a page, so that an export can resume there.
 func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l *lake) (err error) {
 	at := w.Range(i)
 	if at.Ended {

@@ -50,7 +50,7 @@ func everyValue() []any {
 		"\x00\x1f\"\\\u2028</script>\r\n\t", strings.Repeat("é", 1000), []byte{}, []byte{0, 255}, []byte("text")}
 }
 
-// wideWorld is newWorld with a table w of wide keys, cells of all values and up to five versions.
+// wideWorld is like newWorld, but adds a table w with wide keys, values of all types and up to five versions.
 func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 	w := newWorld(t, 0)
 	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer},
@@ -172,7 +172,7 @@ func TestArchiveHasOnlyTheRequestedVersions(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// TestArchiveContinuesAfterAnyStep: a kill at any step leaves an incomplete archive that the same command completes.
+// TestArchiveContinuesAfterAnyStep kills an export at each step. The same command must complete the archive.
 func TestArchiveContinuesAfterAnyStep(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	want := rowsOf(t, tablescan.New(w.archive("").Scan))
@@ -195,7 +195,7 @@ func readAt(t *testing.T, c *ArchiveConfig) (*format.Manifest, error) {
 
 func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, server *storetest.Server) {
 	steps := map[string]bool{}
-	parts := 0 // of a range
+	parts := 0 // parts of a range
 	for kill := 1; ; kill++ {
 		c := w.archive(filepath.Join(t.TempDir(), "a"))
 		if place != "" {
@@ -297,7 +297,7 @@ func TestArchiveNeedsItsOwnFolder(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 1, "%v %v", left, err)
 }
 
-// flaky is a store in which the nth call of each kind fails, before or after it took effect.
+// flaky is a store in which the nth call of each kind fails, either before or after it takes effect.
 type flaky struct {
 	jobdir.Store
 	after bool
@@ -350,7 +350,7 @@ func (f *flaky) Delete(ctx context.Context, name string) error {
 	return f.act("delete", name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestArchiveIsCompleteDespiteStoreFaults repeats an export until it ends.
+// TestArchiveIsCompleteDespiteStoreFaults repeats an export until it succeeds.
 func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 	for i := range 6 {
 		after, nth := i%2 == 1, 1+i/2
@@ -368,7 +368,7 @@ func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 			for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
 				ended++
 				if occupied := new(format.OccupiedError); errors.As(err, &occupied) {
-					break // a call after the manifest's put failed
+					break // the archive is complete; a call after the manifest was put has failed
 				}
 				conformance.Is(t, err, errStore, "after %v", f.asked)
 			}
@@ -387,7 +387,7 @@ func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 	}
 }
 
-// drawnRows draws rows as in responses: columns absent or out of order, versions in any order, texts of all kinds.
+// drawnRows draws rows as in responses, with columns absent or out of order, versions in any order and all strings.
 func drawnRows(t *rapid.T) (rows [][]byte) {
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r",
 		"seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",
@@ -548,7 +548,7 @@ func TestRawRowsMakeTheSameCSV(t *testing.T) {
 		w := newRowWriter(e, f, nil)
 		for i, row := range rows {
 			if i == 1 && !held {
-				must(t, f.Flush()) // after which the columns of the first section are known
+				must(t, f.Flush()) // determines the columns of the first section
 			}
 			if err = w.row(table.AppendKey(nil, table.Value{Type: table.Integer, Int: int64(i)}), row); err != nil {
 				break

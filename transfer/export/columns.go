@@ -8,13 +8,13 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Column is an attribute column of the exported rows. Types counts its values by type, which may differ between rows.
+// Column is an attribute column of the exported rows. Types counts its values by type, because types may vary by row.
 type Column struct {
 	Name  string           `json:"name"`
 	Types map[string]int64 `json:"types"`
 }
 
-// Type returns the type with which a load restores the column: string, which accepts any text, if types are mixed.
+// Type returns the type that a load should give the column. It is string, which accepts any text, if types are mixed.
 func (c *Column) Type() string {
 	if len(c.Types) == 1 {
 		for name := range c.Types {
@@ -24,7 +24,7 @@ func (c *Column) Type() string {
 	return table.String.String()
 }
 
-// Others returns the number of values with a type other than Type.
+// Others returns the number of values that are not of type Type.
 func (c *Column) Others() (n int64) {
 	of := c.Type()
 	for name, values := range c.Types {
@@ -37,12 +37,12 @@ func (c *Column) Others() (n int64) {
 
 // Lost counts data that the output format cannot store. An archive and typed JSON lines lose nothing.
 type Lost struct {
-	Timestamps    int64 `json:"timestamps"`     // of cells
-	OlderVersions int64 `json:"older_versions"` // of cells
-	Types         int64 `json:"types"`          // values that a load would restore with another type
+	Timestamps    int64 `json:"timestamps"`     // number of cells whose timestamp is lost
+	OlderVersions int64 `json:"older_versions"` // number of versions that are lost
+	Types         int64 `json:"types"`          // number of values that a load would restore with another type
 }
 
-// columns returns the sorted columns of the output.
+// columns returns the attribute columns that have values in the output, sorted by name.
 func (e *exporter) columns() []Column {
 	all := []Column{}
 	for _, seen := range e.fields.Columns() {
@@ -59,7 +59,7 @@ func (e *exporter) columns() []Column {
 	return all
 }
 
-// wantedOf returns the set of columns; nil means all.
+// wantedOf returns columns as a set, or nil, which means all, for nil.
 func wantedOf(columns []string) map[string]bool {
 	if columns == nil {
 		return nil
@@ -71,12 +71,12 @@ func wantedOf(columns []string) map[string]bool {
 	return wanted
 }
 
-// CannotHold reports that a format cannot store the table's data. A retry fails too.
+// CannotHold means that a format cannot store the table's data. A retry would also fail.
 type CannotHold struct{ What string }
 
 func (e *CannotHold) Error() string { return e.What }
 
-// checkText refuses data that a text format cannot hold: a string, or the name of its column, that is not UTF-8.
+// checkText refuses data that a text format cannot hold: a string that is not UTF-8, or whose column's name is not.
 func checkText(format, column string, named bool, v plainbuffer.Encoded) error {
 	if v.Type() != table.String || format == Typed || named && utf8.Valid(v.Bytes()) {
 		return nil

@@ -42,7 +42,7 @@ type world struct {
 	faults *faults.Plan
 }
 
-const perKey = 7 // rows of one partition-key value
+const perKey = 7 // rows per partition-key value
 
 func newWorld(t *testing.T, rows int) *world {
 	t.Helper()
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, rows int) *world {
 	w.Store = tabletest.Open(t, server.Options{Faults: w.faults})
 	key := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
 	must(t, w.Admin.Create("t", key, tabletest.Plain))
-	tabletest.Fill(t, w.SDK, rows, func(i int) tablestore.RowChange { // another column for each fifth of the table
+	tabletest.Fill(t, w.SDK, rows, func(i int) tablestore.RowChange { // each fifth of the table has a different column
 		return tabletest.Put("t", tabletest.Key("p", int64(i/perKey), "k", fmt.Sprintf("k%05d", i)),
 			tabletest.Cells{"n": int64(i), fmt.Sprint("c", i*5/rows): "x,y"})
 	})
@@ -144,7 +144,7 @@ func TestInterruptedExportContinues(t *testing.T) {
 				}
 				return faults.Fault{}
 			}
-			// Data that was not synced may or may not be there.
+			// After a crash, the file may have data that was not synced.
 			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
 				f := conformance.Try(os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)).Must(t)
 				must(t, conformance.ErrorOf(f.WriteString("half a ro")))
@@ -172,7 +172,7 @@ func TestInterruptedExportContinues(t *testing.T) {
 	}
 }
 
-// keysOf are ordering keys in memory.
+// keysOf holds ordering keys in memory.
 type keysOf [][]byte
 
 func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
@@ -185,7 +185,7 @@ func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// TestStoppedKeyExportContinuesAtTheFirstUnreadKey refuses one request and answers later ones.
+// TestStoppedKeyExportContinuesAtTheFirstUnreadKey has a service that refuses one request and accepts later ones.
 func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	const rows = 30 * scan.MaxGetRows
 	w := newWorld(t, rows)
@@ -200,7 +200,7 @@ func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	w.faults.Change(func(op string) bool { return op == "BatchGetRow" }, func(r faults.Request) faults.Fault {
-		if r.N == 2 || r.N > DefaultReaders { // the retries fail too
+		if r.N == 2 || r.N > DefaultReaders { // the retries must also fail
 			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
 		}
 		return faults.Fault{}
@@ -260,7 +260,7 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 		t.Errorf("of another version: %v", err)
 	}
 	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
-	// The output or the sidecar is missing: neither can be continued.
+	// An export cannot be continued if the output or the sidecar is damaged.
 	must(t, os.Truncate(c.Path+partSuffix, 10))
 	conformance.Refused(t, conformance.ErrorOf(ToFile(context.Background(), c)), "--fresh", "a file that has lost its end")
 	must(t, os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644))
@@ -343,7 +343,7 @@ func TestExportOfAReplacedTableFails(t *testing.T) {
 		"by none, with no time to know": {1, nil, CSV, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 4_250*(tt.after+1)) // one page more than is read before
+			w := newWorld(t, 4_250*(tt.after+1)) // one page more than is read before the replacement
 			if tt.silent {
 				w.table.Created = 0
 			}
@@ -369,7 +369,7 @@ func TestExportOfAReplacedTableFails(t *testing.T) {
 			conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n") && r.Kept == 0 && r.Rows != 0,
 				"%+v, %v", r, err)
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(c.Path)), "", "the file has its name")
-			// The export cannot be continued, even if another table has the name.
+			// The export cannot be continued, even if another table has the same name.
 			changed := new(archive.ChangedError)
 			r, err = ToFile(t.Context(), c)
 			conformance.True(t, errors.As(err, &changed) && r.Resumed == 0, "again: %+v, %v", r, err)
@@ -391,7 +391,7 @@ func TestLinkInPlaceOfAPartIsNotFollowed(t *testing.T) {
 	must(t, conformance.ErrorOf(o.file.WriteString("rows")))
 	must(t, o.mark(o.at))
 	must(t, o.file.Close())
-	// The continued file must not be a link either.
+	// A file to continue must not be a link either.
 	must(t, os.Remove(part))
 	must(t, os.Symlink(victim, part))
 	_, _, err = openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
@@ -426,7 +426,7 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	}
 }
 
-// TestConcurrentExportToTheSameFileIsRefused: others would replace its output, or mix the rows of both.
+// Otherwise two exports to the same file would replace each other's output or mix their rows.
 func TestConcurrentExportToTheSameFileIsRefused(t *testing.T) {
 	w := newWorld(t, 500)
 	for _, format := range []string{CSV, JSONL, Parquet} {
@@ -457,7 +457,7 @@ func TestLockFileIsNamed(t *testing.T) {
 	conformance.Refused(t, err, "create output: ", "in no folder")
 }
 
-// TestLockOfAKilledExportIsTaken: the lock file exists, but no process holds it.
+// A killed export leaves a lock file that no process holds.
 func TestLockOfAKilledExportIsTaken(t *testing.T) {
 	c := newWorld(t, 10).config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")

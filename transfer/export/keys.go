@@ -10,13 +10,13 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// Keys are the sorted, distinct ordering keys of the rows to export.
+// Keys provides the sorted, distinct ordering keys of the rows to export.
 type Keys interface {
-	// From returns the keys from first on, each valid until the next.
+	// From returns the keys at or after first. Each is valid until the next one is returned.
 	From(first []byte) iter.Seq2[[]byte, error]
 }
 
-// keyed returns the rows of the keys, one request's keys per stretch.
+// keyed returns the rows of the keys. A stretch has the rows of one request.
 func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
 	return func(yield func(stretch, error) bool) {
 		var keys [][]byte
@@ -38,7 +38,7 @@ func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
 	}
 }
 
-// stretchOf returns the rows of some keys, and counts missing ones.
+// stretchOf returns the rows of some keys. It counts missing rows.
 func (e *exporter) stretchOf(keys [][]byte, o scan.Options) stretch {
 	return func(ctx context.Context, send func(batch) error) error {
 		rows, err := e.rowsOf(ctx, keys, o)

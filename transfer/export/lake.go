@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Layout is the format and the folder structure of a lake's files.
+// Layout is the format and folder structure of a lake's files.
 type Layout struct {
 	archive.Layout
 	folders []folderOf
@@ -33,10 +33,10 @@ type folderOf struct {
 	of   *keyexpr.Where
 }
 
-// noValue is the folder value of rows for which the expression has no value, as in Hive.
+// noValue is the folder name, as in Hive, for rows for which the expression has no value.
 const noValue = "__HIVE_DEFAULT_PARTITION__"
 
-// ParsePlace splits a place such as oss://b/orders/dt={day(at)}/ into the lake's place and the folders below it.
+// ParsePlace splits a place such as oss://b/orders/dt={day(at)}/ into the place of the lake and the folders below it.
 func ParsePlace(place, format string) (base string, l *Layout, err error) {
 	l = &Layout{Layout: archive.Layout{Format: format}}
 	base, pattern := place, ""
@@ -74,7 +74,7 @@ func appendFolder(dst, text []byte) []byte {
 	return dst
 }
 
-// lake is an export to many files of one schema, which is not known before the last row is read.
+// lake is an export to many files with the same columns, which are known only after the last row is read.
 type lake struct {
 	*ArchiveConfig
 	w      *archive.Writer
@@ -82,12 +82,12 @@ type lake struct {
 	wanted map[string]bool // attributes; nil means all
 
 	mu      sync.Mutex
-	columns []archive.FileColumn // only grows: positions never change
+	columns []archive.FileColumn // only appended to, so positions do not change
 	place   map[string]int
 	unknown UnknownFolders
 }
 
-// UnknownFolders counts rows of this process for which a folder's expression failed, with the first reason.
+// UnknownFolders counts rows for which a folder's expression failed in this process. Why is the first reason.
 type UnknownFolders struct {
 	Rows int64
 	Why  string
@@ -104,7 +104,7 @@ func newLake(c *ArchiveConfig) (*lake, error) {
 	return l, nil
 }
 
-// check refuses a column with the name of a partition folder, or one that is not UTF-8.
+// check returns an error for a column name that is the name of a partition folder or is not UTF-8.
 func (l *lake) check(column string) error {
 	for _, f := range l.Lake.folders {
 		if strings.EqualFold(f.name, column) {
@@ -145,17 +145,17 @@ func (l *lake) learn(name string, t table.Type) error {
 	if types = append(slices.Clone(types), t); l.Lake.Format == Parquet && len(types) > 1 {
 		return severalTypes(name, types[0].String()+", "+types[1].String())
 	}
-	l.columns = slices.Clone(l.columns) // others may be reading the old slice
+	l.columns = slices.Clone(l.columns) // other goroutines may be reading the old slice
 	l.columns[place].Types = types
 	return nil
 }
 
-// Limits of the sample that determines the initial columns; columns found later require rewriting.
+// Limits of the sample that determines the initial columns. Columns that are found later require rewriting files.
 const lookedRanges = 32
 
 var lookedRangeBytes = 64 << 10 // lowered by tests
 
-// begin takes the initial columns from an interrupted export, or the table's definition and a sample of its ranges.
+// begin takes the initial columns from an interrupted export, or from the table's definition and a sample of its rows.
 func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.Source) error {
 	l.w = w
 	for i, column := range w.Columns() {
@@ -196,7 +196,7 @@ func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.So
 	}
 	for _, name := range names {
 		if len(types[name]) == 0 && l.Lake.Format == Parquet {
-			continue // it has no type yet
+			continue // the type is not known yet
 		}
 		for _, t := range append(types[name], table.Null) {
 			if err := l.learn(name, t); err != nil {
@@ -210,7 +210,7 @@ func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.So
 var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double,
 	record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
 
-// finish adds missing columns to files, since programs assume that all files have the columns of any one.
+// finish adds missing columns to files, because programs assume that all files have the same columns.
 func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
 	if err := l.w.Rewrite(ctx, l.Readers, func(body []byte, width int, rows int64) (*archive.Encoded, error) {
 		if l.Lake.Format == Parquet {
@@ -233,10 +233,10 @@ type lakeRange struct {
 	held   int64                // bytes in them
 }
 
-// folderBytes is the assumed memory of an open file besides its rows; it limits the number of open folders.
+// folderBytes is the assumed memory of an open file without its rows. It limits the number of open folders.
 const folderBytes = 64 << 10
 
-// rowBytes is the overhead of a held row.
+// rowBytes is the memory of a held row in addition to its bytes.
 const rowBytes = 24
 
 func (l *lake) newRange(rng int) *lakeRange {
@@ -297,7 +297,7 @@ func (r *lakeRange) setFolder(row []byte) {
 	}
 }
 
-// Text is the approximate size of the held rows.
+// Text returns the approximate size of the held rows.
 func (r *lakeRange) Text() int64 { return r.held }
 
 // Abandon discards the held rows.

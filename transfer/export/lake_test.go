@@ -51,14 +51,14 @@ func (w *world) split(t *testing.T, n int) {
 	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: n, PartitionUnits: 1e9}}))
 }
 
-// lookShort makes exports sample fewer rows, so that later rows have columns that the sample lacks.
+// lookShort makes exports sample so few rows that later rows have columns that the sample lacks.
 func lookShort(t *testing.T) {
 	before := lookedRangeBytes
 	lookedRangeBytes = 1
 	t.Cleanup(func() { lookedRangeBytes = before })
 }
 
-// lakeIn reads a place's files as "name=value", after the values of folders, and checks them by the manifest.
+// lakeIn reads a place's files as "name=value", after the values of folders, and checks them against the manifest.
 func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManifest) {
 	t.Helper()
 	store := c.Store
@@ -146,7 +146,7 @@ func tableRows(n int, folder func(i int) string) (rows []string) {
 	return rows
 }
 
-// inOrder brings the attributes of rows into the order of columns.
+// inOrder sorts the attributes of rows in the order of columns.
 func inOrder(rows []string, columns []format.FileColumn) []string {
 	for i, row := range rows {
 		fields := strings.Fields(row)
@@ -166,7 +166,7 @@ func inOrder(rows []string, columns []format.FileColumn) []string {
 
 func noFolder(int) string { return "" }
 
-// TestLakeContinuesAfterAnyStep: after a kill at any step, the same command writes every row once.
+// TestLakeContinuesAfterAnyStep kills an export at each step. The same command must then write every row once.
 func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	conformance.NotForRaces(t)
 	lookShort(t)
@@ -212,7 +212,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 						c.step = nil
 						_, err = ToArchive(t.Context(), c)
 						if occupied := new(format.OccupiedError); name == "manifest written" && errors.As(err, &occupied) {
-							continue // it was complete
+							continue // the lake was complete
 						}
 					}
 					must(t, err)
@@ -233,7 +233,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	}
 }
 
-// TestLateFileOfAKilledExportReplacesNothing: a killed export's late put finds an existing file, perhaps an empty one.
+// A put of a killed export that takes effect late must not replace a file, even an empty one.
 func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 	w := newWorld(t, 600)
 	storetest.New(t, "bucket")
@@ -253,7 +253,7 @@ func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 		}
 		c.step = nil
 		var err error
-		c.Scan.Where, err = keyexpr.CompileWhere("n < 0") // as if the rows had been deleted meanwhile
+		c.Scan.Where, err = keyexpr.CompileWhere("n < 0") // as if the rows had been deleted
 		must(t, err)
 		must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
 		_, m := lakeIn(t, &c)
@@ -279,7 +279,7 @@ func TestLakeIsCompleteDespiteStoreFaults(t *testing.T) {
 		ended := 0
 		for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
 			if ended++; errors.As(err, new(*format.OccupiedError)) {
-				break // a call after the manifest's put failed
+				break // the lake is complete; a call after the manifest was put has failed
 			}
 			conformance.Is(t, err, errStore, "after %v", f.asked)
 		}
@@ -333,7 +333,7 @@ func TestLakeIsNotContinuedInAnotherFormat(t *testing.T) {
 	conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a whole one: %v", err)
 }
 
-// TestModifiedFileIsNotRewritten: a file that was replaced in the store is detected when columns are added to it.
+// TestModifiedFileIsNotRewritten replaces a file in the store before columns are added to it.
 func TestModifiedFileIsNotRewritten(t *testing.T) {
 	lookShort(t)
 	w := newWorld(t, 1500)
@@ -418,7 +418,7 @@ func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	}
 }
 
-// Empty strings, absent cells and values of all types equal those of an export to one file.
+// The files have the same empty strings, absent cells and values of all types as an export to one file.
 func TestLakeFilesEqualAFileExport(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.lake(t, t.TempDir(), "csv")

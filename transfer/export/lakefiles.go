@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/reader/archivefile"
 )
 
-// heldRows are unconverted rows of one file, some of whose columns are not yet known.
+// heldRows holds the rows of one file before they are encoded. Some columns may not be known yet.
 type heldRows struct {
 	rows  [][]byte
-	chunk []byte // holds the last rows
+	chunk []byte // memory of the last rows
 }
 
-// chunkBytes is the maximum allocation for rows. The first ones are smaller, as there may be many small files.
+// chunkBytes is the largest allocation for rows. First allocations are smaller, because there may be many small files.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {
@@ -32,7 +32,7 @@ func (h *heldRows) add(row []byte) {
 	h.rows = append(h.rows, h.chunk[len(h.chunk)-len(row):])
 }
 
-// encode makes a file of rows.
+// encode makes a file from rows.
 func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
 	columns, fields := l.known(), scan.Fields{Wanted: l.wanted}
 	var body bytes.Buffer
@@ -63,7 +63,7 @@ func names(columns []archive.FileColumn) (names []string) {
 	return names
 }
 
-// seenColumns converts columns for exports to one file, with one value of each type.
+// seenColumns converts columns to the form used for exports to one file, as if each type had one value.
 func seenColumns(columns []archive.FileColumn) (seen []Column) {
 	for _, c := range columns {
 		types := map[string]int64{}
@@ -156,7 +156,7 @@ func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColu
 	return file, err
 }
 
-// widenRows copies rows that have had columns.
+// widenRows copies rows, which have had columns, and adds nulls for the missing columns.
 func widenRows(out *parquetFile, in parquet.Rows, had int) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	rows := make([]parquet.Row, 64)

@@ -12,33 +12,33 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// Looked is the expected result of an export, from a sample of the table.
+// Looked is the expected result of an export, estimated from a sample of the table.
 type Looked struct {
 	Rows       int64 // -1 if unknown
-	AtMost     bool  // Rows is an upper estimate from the table's size
+	AtMost     bool  // Rows is an upper limit, from the table's size
 	Sampled    int64
 	Bytes      int64 // size of the sampled rows
 	Columns    []LookedColumn
 	Partitions int  // 0 if unknown
-	Guessed    bool // Partitions is estimated from sizes
+	Guessed    bool // Partitions is a guess from sizes
 }
 
-// LookedColumn is an attribute column of the rows at both ends of the table.
+// LookedColumn is an attribute column of the rows at the two ends of the table.
 type LookedColumn struct {
 	Name  string
 	Types []string
 }
 
-// Limits of a look: bytes of rows, and rows at each end whose types are read.
+// Limits of Look: the bytes of rows that it reads, and the rows at each end whose types it reads.
 const (
 	lookBytes = 1 << 20
 	lookRows  = 200
 )
 
-// RowsOf estimates the number of rows in bytes, with each bytes per row on average.
+// RowsOf estimates the number of rows in bytes, given the average number of bytes per row.
 func RowsOf(bytes int64, each float64) int64 { return int64(float64(bytes) / max(1, each)) }
 
-// Look samples the rows that an export would write. It costs the read units of about two megabytes.
+// Look samples the rows that an export would write. It costs the read capacity units of about two megabytes.
 func Look(ctx context.Context, cfg tablescan.Config) (*Looked, error) {
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	l := &Looked{Rows: -1}

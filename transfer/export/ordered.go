@@ -21,14 +21,14 @@ const ahead = 8
 // errEnough ends a scan early without an error.
 var errEnough = errors.New("enough was read")
 
-// batch calls do with consecutive ordering keys and rows, valid during the call. It may fail after some of its rows.
+// batch calls do for consecutive rows and their ordering keys, valid during the call. It may fail after some rows.
 type batch func(do func(key, row []byte) error) error
 
-// stretch sends the batches of a part of the rows. Its error, unlike a batch's, does not wait for earlier rows.
+// stretch sends the batches of a part of the rows. Unlike a batch's error, its error ends deliver before earlier rows.
 type stretch func(ctx context.Context, send func(batch) error) error
 
 // deliver passes the rows of parts to do in order. It reads up to readers parts concurrently, each some batches ahead.
-// It stops at the first error of do; errEnough is not an error.
+// It stops at the first error of do, and returns nil if that is errEnough.
 func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], do func(key, row []byte) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	order := make(chan chan batch, readers-1) // plus the stretch being delivered
@@ -81,7 +81,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 				select {
 				case b, more = <-batches:
 				case <-groupCtx.Done():
-					return nil // the rest of this stretch precedes all others
+					return nil // other stretches come after the rest of this one
 				}
 				if b == nil {
 					continue
@@ -100,7 +100,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 
 type keyRange struct{ from, to []table.Value }
 
-// cut divides the range between two keys (nil is the start or the end) at the partitions' bounds, which increase.
+// cut divides the range between two keys at the partitions' bounds, which increase. nil means the start or the end.
 func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	var ranges []keyRange
 	first, end := table.OrderingKey(from), table.OrderingKey(to)
@@ -116,7 +116,7 @@ func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	return append(ranges, keyRange{from, to})
 }
 
-// ranges returns the rows between the bounds of o, divided at the partitions' bounds.
+// ranges returns the rows between o.From and o.To, divided at the partitions' bounds.
 func ranges(s scan.Service, t *client.Table, o scan.Options, bounds []table.Value) iter.Seq2[stretch, error] {
 	pages := sync.Pool{New: func() any { return new(scan.PackedPage) }} // pages with delivered rows
 	return func(yield func(stretch, error) bool) {
@@ -150,7 +150,7 @@ func rangeOf(s scan.Service, t *client.Table, o scan.Options, pages *sync.Pool) 
 	}
 }
 
-// sortedBounds returns the bounds of a table's partitions; none if the service does not report them, which costs speed.
+// sortedBounds returns the bounds of a table's partitions, or none, which only makes the export slower.
 func sortedBounds(admin *client.Admin, name string) []table.Value {
 	bounds, err := admin.Splits(name)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 // Files beside the output while it is written. The sidecar is removed last.
 const (
 	partSuffix    = ".part"            // the unfinished file
-	rowsSuffix    = ".part-rows"       // rows with columns not yet all known
+	rowsSuffix    = ".part-rows"       // rows whose columns are not all known yet
 	sidecarSuffix = ".tsimport-export" // the progress of the export
 )
 
-// stateVersion is the version of sidecars; other versions cannot be continued.
+// stateVersion is the version of sidecars. An export with another version cannot be continued.
 const stateVersion = 3
 
-// state is the progress of an export: the sidecar of its file.
+// state is the progress of an export. It is the content of the sidecar.
 type state struct {
 	Target  string            `json:"target"`
 	Table   string            `json:"table"`
@@ -36,20 +36,20 @@ type state struct {
 	Limit   int64             `json:"limit"`
 
 	Rows  int64  `json:"rows"`     // rows written
-	Bytes int64  `json:"bytes"`    // their size, including the header
+	Bytes int64  `json:"bytes"`    // size of the output, including the header
 	Last  []byte `json:"last_key"` // ordering key of the last row
 
-	Columns []Column `json:"columns"` // columns of these rows
+	Columns []Column `json:"columns"` // columns of the rows written
 	Cells   int64    `json:"cells"`
-	Older   int64    `json:"older_versions"` // versions left out
+	Older   int64    `json:"older_versions"` // number of versions left out
 
-	Growth scan.Growth `json:"growth"` // for CSV with columns not yet all known
+	Growth scan.Growth `json:"growth"` // for CSV whose columns are not all known yet
 
-	// Replaced says that the table was dropped while it was read: the export cannot continue, even with a new namesake.
+	// Replaced means that the table was dropped while it was being read, so the export cannot be continued.
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// facts must be unchanged when the export continues. created is the table's creation time.
+// facts returns the facts that must not change before the export continues. created is the table's creation time.
 func (s *state) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table},
@@ -67,14 +67,14 @@ func (s *state) changes(want *state) []string {
 	return changes
 }
 
-// output is a file being written, or its spooled rows.
+// output is a file that is being written, or its spooled rows.
 type output struct {
 	path string // of the file
 	file *os.File
 	at   state
 }
 
-// openOutput continues the output of an earlier export, truncated to its recorded length, or begins again.
+// openOutput continues the output of an earlier export, truncated to its recorded length, or begins a new output.
 func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed bool, err error) {
 	o = &output{path: path, at: want}
 	rows, sidecar := atomicfile.Beside(path, suffix), atomicfile.Beside(path, sidecarSuffix)
@@ -136,7 +136,7 @@ func (o *output) mark(at state) error {
 	return nil
 }
 
-// finish gives the file its name and removes the files beside it.
+// finish gives the file its final name and removes the files beside it.
 func (o *output) finish() error {
 	if err := atomicfile.Commit(o.file, o.path); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -155,7 +155,7 @@ func (o *output) remove() error {
 
 const lockSuffix = ".tsimport-export.lock" // exists while a process writes
 
-// BusyError reports that another process exports to a file. Stale is the lock file, where the file system has no locks.
+// BusyError means that another process exports to a file. Stale names the lock file if the file system has no locks.
 type BusyError struct{ Path, Stale string }
 
 func (e *BusyError) Error() string {
@@ -166,7 +166,7 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// lockOutput locks out other exports to the file, whose sidecar would describe different rows.
+// lockOutput keeps other exports from writing to the file.
 func lockOutput(path string) (*rundir.Lock, error) {
 	lock, err := rundir.TakeBeside(path, lockSuffix)
 	return lock, notLocked(path, err)

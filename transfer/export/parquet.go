@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// rowGroupBytes is the approximate size of a row group's values: the writer holds one in memory.
+// rowGroupBytes is the approximate size of the values in a row group, which the writer holds in memory.
 const rowGroupBytes = 64 << 20
 
 // maxParquetColumns limits the writer's memory per column.
 const maxParquetColumns = 10_000
 
-// parquetFile writes rows as Parquet: key columns are required, others optional, each of one type.
+// parquetFile writes rows as Parquet. Key columns are required and other columns optional; each has one type.
 type parquetFile struct {
 	w      *parquet.GenericWriter[any]
 	places scan.Places
@@ -28,7 +28,7 @@ type parquetFile struct {
 	bytes  int // values since the last row group
 }
 
-// newParquet begins a file with the requested attributes, in order, or all of the rows. Mixed types are refused.
+// newParquet begins a file with the requested attributes, in order, or all in seen. Mixed types are an error.
 func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
 	f := &parquetFile{keys: len(key)}
 	var fields []parquet.Field
@@ -92,7 +92,7 @@ func nodeOf(t string) parquet.Node {
 	return parquet.Leaf(parquet.ByteArrayType)
 }
 
-// columns is a group that keeps its own order; the library would sort by name.
+// columns is a group that keeps the order of its fields; the library would sort them by name.
 type columns struct {
 	parquet.Group
 	fields []parquet.Field

@@ -16,23 +16,23 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// rowWriter passes the rows of a scan to a formatter, and counts the output.
+// rowWriter passes the rows of a scan to a formatter and counts the output.
 type rowWriter struct {
 	*exporter
 	to     scan.Formatter
 	before func() error // called before each row; may be nil
-	done   []byte       // ordering key of the last row written earlier
+	done   []byte       // ordering key of the last row that an earlier attempt wrote
 }
 
 func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWriter {
-	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // a resumed range repeats it
+	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // a resumed range repeats this row
 }
 
 func (w *rowWriter) row(key, row []byte) error {
 	if w.where != nil {
 		passes, why := w.where.Passes(func(name string) table.Value { return plainbuffer.Newest(row, name) })
 		if why != nil || !passes {
-			w.result.LeftOut++ // after an error the count is not used
+			w.result.LeftOut++ // if there was an error, the count is not used
 		}
 		if why != nil {
 			return fmt.Errorf("evaluate a row: %s", why.Message)
@@ -81,7 +81,7 @@ func (w *rowWriter) write(row []byte) error {
 	return nil
 }
 
-// typed writes rows as lines with the column, type and timestamp of each value; loading them restores the same cells.
+// typed writes rows as lines with the column, type and timestamp of each value. Loading the lines restores the cells.
 type typed struct {
 	w       *bufio.Writer
 	keys    []string

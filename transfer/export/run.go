@@ -27,36 +27,36 @@ import (
 const (
 	CSV     = "csv"
 	JSONL   = "jsonl"
-	Typed   = "jsonl, typed" // lines that keep each cell with its type, timestamp and versions
+	Typed   = "jsonl, typed" // lines that keep the type, timestamp and versions of each cell
 	Parquet = "parquet"
-	// Formats that SQL servers read with their defaults.
+	// Text formats that SQL servers read with default settings.
 	MySQL    = "mysql"
 	Postgres = "postgres"
-	// CSV of lakes, each file compressed.
+	// CSV of lakes, with each file compressed.
 	CSVGzip = "csv.gz"
 	CSVZstd = "csv.zst"
 )
 
 type Config struct {
-	Scan    tablescan.Config  // of the source
-	Holds   archive.Selection // the same, for messages
-	Target  string            // place of the table, identifies an interrupted export
+	Scan    tablescan.Config  // the rows to export
+	Holds   archive.Selection // the same selection, for messages
+	Target  string            // place of the table; identifies an interrupted export
 	Format  string
-	Limit   int64         // rows; 0 means all
-	Keys    Keys          // keys of the rows to read; nil reads ranges
+	Limit   int64         // maximum number of rows; 0 means all
+	Keys    Keys          // keys of the rows to read; nil means the ranges of Scan
 	Readers int           // ranges read concurrently; 0 means DefaultReaders
-	Path    string        // of the output file
+	Path    string        // path of the output file
 	Fresh   bool          // do not continue an interrupted export
-	TempDir string        // folder for output without a file while its columns are unknown; "" means the system's
-	Marks   time.Duration // interval of recording progress; 0 means a second
+	TempDir string        // folder in which To keeps rows while their columns are unknown; "" means the system's
+	Marks   time.Duration // interval at which progress is recorded; 0 means a second
 }
 
 type Result struct {
-	Rows    int64 // in the output
+	Rows    int64 // rows in the output
 	Resumed int64 // rows written by earlier attempts
-	Kept    int64 // after an error: rows that the export keeps
+	Kept    int64 // after an error: rows that the next attempt need not write
 	LeftOut int64 // rows that Scan.Where left out in this process
-	Missing int64 // keys without a row, in this process
+	Missing int64 // keys without a row in this process
 	Units   int64 // read capacity units charged to this process
 
 	Columns []Column // attributes of the rows in the output, sorted
@@ -69,15 +69,15 @@ type exporter struct {
 	admin  *client.Admin
 	keys   []string
 	result Result
-	last   []byte            // ordering key of the last row taken
-	after  []table.Value     // that key; nil before the first row
-	fields scan.Fields       // of each row
-	cells  int64             // cells in the output
-	older  int64             // versions left out
+	last   []byte            // ordering key of the last row written
+	after  []table.Value     // the same key as values; nil before the first row
+	fields scan.Fields       // decodes each row
+	cells  int64             // number of cells in the output
+	older  int64             // number of versions left out
 	names  plainbuffer.Names // for rows read by key
-	where  *keyexpr.Test     // nil passes all
+	where  *keyexpr.Test     // nil means that all rows pass
 	units  atomic.Int64
-	grown  *scan.Growing                       // nil unless columns are found in writing
+	grown  *scan.Growing                       // nil unless columns are found while rows are written
 	wrap   func(scan.Formatter) scan.Formatter // for tests
 }
 
@@ -112,7 +112,7 @@ func (e *exporter) ended() Result {
 // grows reports whether the header has columns that are found while rows are written.
 func (c *Config) grows() bool { return c.Format == CSV && c.Scan.Columns == nil }
 
-// spools reports whether rows are, or may be, kept until their columns are known.
+// spools reports whether rows may have to be kept until their columns are known.
 func (c *Config) spools() bool { return c.Format == Parquet || c.ServerText() || c.grows() }
 
 // ServerText reports whether the format is a text format of an SQL server, which has no header.
@@ -131,7 +131,7 @@ func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
 	return scan.NewCSV(w, e.keys, e.Scan.Columns)
 }
 
-// To writes to w; it cannot be continued.
+// To writes the rows to w. An interrupted To cannot be continued.
 func To(ctx context.Context, c Config, w io.Writer) (Result, error) {
 	e := newExporter(ctx, &c)
 	if !c.spools() {
@@ -149,7 +149,7 @@ func To(ctx context.Context, c Config, w io.Writer) (Result, error) {
 	return e.ended(), errors.Join(err, kept.Close(), os.Remove(kept.Name()))
 }
 
-// spooled keeps the rows until their columns are known.
+// spooled keeps the rows in a file until their columns are known, and then writes them to w.
 func (e *exporter) spooled(w io.Writer, kept *os.File) error {
 	f, err := e.spool(kept, nil)
 	if err == nil {
@@ -161,7 +161,7 @@ func (e *exporter) spooled(w io.Writer, kept *os.File) error {
 	return e.replay(w, kept)
 }
 
-// spool returns a formatter that spools rows to a file, or continues it; at is its state.
+// spool returns a formatter that spools rows to a file. If at is not nil, it continues the file in that state.
 func (e *exporter) spool(kept io.Writer, at *state) (scan.Formatter, error) {
 	if !e.grows() {
 		return scan.NewSpool(kept)
@@ -208,7 +208,7 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	return f.Flush()
 }
 
-// stoppable reads until the export is stopped.
+// stoppable is a reader that fails when the export is stopped.
 type stoppable struct {
 	ctx context.Context
 	io.Reader
@@ -228,7 +228,7 @@ func (e *exporter) all(f scan.Formatter) error {
 	return f.Flush()
 }
 
-// scan writes the remaining rows in key order and calls before, if not nil, before each.
+// scan writes the remaining rows in key order. If before is not nil, it is called before each row.
 func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	if e.Limit > 0 && e.result.Rows >= e.Limit {
 		return nil
@@ -237,7 +237,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner,
 		RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
-		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count omitted ones
+		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count the omitted versions
 	}
 	if left := e.Limit - e.result.Rows; e.Limit > 0 && s.Filter == nil && s.Where == nil {
 		o.Limit = left + 1
@@ -258,7 +258,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 // suspectFor limits the time that a failed export spends on checking whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// ofOneTable returns the error of a read, or a ReplacedError if the table was replaced meanwhile.
+// ofOneTable returns the error of reading the table, or a ReplacedError if the table was replaced while it was read.
 func (e *exporter) ofOneTable(read error) error {
 	if e.ctx.Err() != nil {
 		return read
@@ -274,7 +274,7 @@ func (e *exporter) ofOneTable(read error) error {
 	return read
 }
 
-// ToFile writes to the file at Path, or continues an interrupted export to it.
+// ToFile writes the rows to the file at Path, or continues an interrupted export to it.
 func ToFile(ctx context.Context, c Config) (Result, error) {
 	e := newExporter(ctx, &c)
 	err := e.toFile()
@@ -299,7 +299,7 @@ func (e *exporter) toFile() (err error) {
 	defer func() {
 		switch {
 		case err == nil || out.at.Replaced:
-		case errors.As(err, new(*CannotHold)): // no other export could continue the output
+		case errors.As(err, new(*CannotHold)): // no export could continue the output
 			err = errors.Join(err, out.remove())
 		default:
 			e.result.Kept = out.at.Rows
@@ -373,10 +373,10 @@ func (e *exporter) resume(s *state) error {
 	return nil
 }
 
-// lookedEach is the number of rows between looks at the clock.
+// lookedEach is the number of rows after which the clock is read again.
 const lookedEach = 16
 
-// marked writes every row and records progress periodically and at the end, even after an error.
+// marked writes all rows. It records progress periodically and at the end, even after an error.
 func (e *exporter) marked(f scan.Formatter, out *output) error {
 	mark := func(replaced bool) error {
 		if err := f.Flush(); err != nil {
@@ -392,7 +392,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	}
 	marked := time.Now()
 	err := e.scan(f, func() error {
-		// This runs before a row because the previous row is counted only after it was written.
+		// Progress is recorded before a row, because a row is counted only after it has been written.
 		if e.result.Rows%lookedEach != 0 {
 			return nil
 		}
@@ -408,7 +408,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	return errors.Join(err, mark(errors.As(err, &replaced)))
 }
 
-// give closes an incomplete output, and removes it if there is nothing to continue.
+// give closes an incomplete output. It removes the output if there is nothing to continue.
 func (e *exporter) give(out *output) error {
 	err := out.file.Close()
 	if out.at.Rows == 0 {

@@ -12,13 +12,13 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// serverText writes rows for LOAD DATA (MySQL, MariaDB) and COPY (PostgreSQL): tabs, \N for absent cells, no header.
+// serverText writes rows for LOAD DATA (MySQL, MariaDB) and COPY (PostgreSQL): tab-separated, with \N for absent cells.
 type serverText struct {
 	w        *bufio.Writer
 	postgres bool
 	columns  []string
 	places   scan.Places
-	fields   [][]byte // of the row
+	fields   [][]byte // of the current row
 }
 
 // Columns returns the output columns of a format without a header, in order.

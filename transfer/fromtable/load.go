@@ -20,7 +20,7 @@ import (
 
 type Load struct {
 	Read    tablescan.Config // how the source is read; Begin completes it
-	table   string           // of the source
+	table   string           // name of the source
 	asked   *options.Command
 	say     words.Say
 	since   time.Time
@@ -28,8 +28,8 @@ type Load struct {
 	lacking func()
 }
 
-// New returns the load of a table that a command requests, and completes its request. shown is the table's name for
-// users. Notes for the user are passed to say. Read.Manner may be changed before Begin.
+// New returns the load from a table that a command requests, and completes its request. shown is the table's name for
+// messages. Notes for the user are passed to say. Read.Manner may be changed before Begin.
 func New(of *options.Command, name, shown string, say words.Say) (*Load, error) {
 	read, err := Scan(of)
 	if err != nil {
@@ -56,8 +56,8 @@ func (l *Load) Config(cfg *pipeline.Config) {
 	cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
 }
 
-// Begin completes a new table with the source's properties, and refuses a target that could not hold the source's data.
-// Name is the name of the source's instance. An embedded target has no partitions.
+// Begin completes a new table with the source's properties, and refuses a target that cannot hold the source's data.
+// name is the name of the source's instance. embedded means that the target has no partitions.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Target, name string,
 	embedded bool) error {
 	from, to, err := l.sides(ctx, cfg, source, name)
@@ -98,7 +98,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	}
 	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
-	keys.Columns = []string{} // the key's columns are requested by name
+	keys.Columns = []string{} // the scan requests the key's columns by name
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
 	cfg.Target.Aging.DropExpired = cfg.Target.Aging.DropExpired || copytable.Expires(from.Table, define)
 	l.origin = copytable.New(l.Read, check)
@@ -112,7 +112,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	return nil
 }
 
-// fit returns the key and the options of the existing target, which the source must fit, or of a new one, with notes.
+// fit returns the key and options of the existing target, which the source must fit, or of a new one, with notes.
 func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side,
 	embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
 	if to.Table != nil {
@@ -143,7 +143,7 @@ func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	return from, to, nil
 }
 
-// Describe describes a table, as a load reads or writes it.
+// Describe describes a table and its service. Side.Table is nil if there is no table.
 func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name string) (s copytable.Side, err error) {
 	at.Connections = cfg.Lanes.Concurrency
 	traffic := new(client.Traffic)
@@ -158,7 +158,7 @@ func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name 
 	return s, err
 }
 
-// preSplit requests a new table with as many ranges as the source has partitions.
+// preSplit requests that a new table have as many partitions as the source.
 func preSplit(ctx context.Context, cfg *pipeline.Config, from copytable.Side, embedded bool) error {
 	cfg.Target.PreSplit = plan.PreSplitOff
 	if embedded {
@@ -174,7 +174,7 @@ func preSplit(ctx context.Context, cfg *pipeline.Config, from copytable.Side, em
 	return nil
 }
 
-// Compared turns the configuration into one for a comparison with the table.
+// Compared makes cfg a configuration for comparing the source with the target.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = tablescan.New(l.Read)
 }
@@ -199,7 +199,8 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next returns the --since of the next copy, shortly before this one began; "" if the load is unfinished or unknown.
+// Next returns the --since for the next copy, shortly before this one began, or "" if the load is unfinished or the time
+// is unknown.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

@@ -17,7 +17,7 @@ import (
 // OnlyKeys is the note of a command that reads only key columns.
 const OnlyKeys = "--columns is empty: only the keys of rows are read"
 
-// Scan translates a command's options into a scan, except for Since and the key bounds, which SetBounds adds.
+// Scan translates a command's options into a scan, except for Since and the key bounds. SetBounds adds the bounds.
 func Scan(s *options.Command) (to tablescan.Config, err error) {
 	if slices.Contains(s.Columns, "") {
 		return to, plan.Usagef("--columns: a name is empty; give names with one comma between them")
@@ -44,7 +44,7 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds limits a scan to the rows from --from-key to --to-key, or of a prefix. It may be repeated.
+// SetBounds limits a scan to the rows from --from-key to --to-key or with a prefix. It may be called again.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {

@@ -1,3 +1,3 @@
-// Package restore loads exact archives into tables. It derives the target's properties from an archive, or refuses a
-// target before the first row. Command and library restore the same rows, completely. Copies share its checks.
+// Package restore loads exact archives into tables. It gives a new target the properties in the archive, and refuses an
+// unsuitable target before the first row. Command and library use it to restore the same rows; fromtable shares checks.
 package restore

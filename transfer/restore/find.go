@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Find returns the manifest of the archive that the arguments name, nil if they are files.
+// Find returns the manifest of the archive that the arguments name, or nil if they are files.
 func Find(ctx context.Context, args []string, find input.Options) (*archive.Manifest, error) {
 	for _, arg := range args {
 		m, err := At(ctx, arg, find)
@@ -33,7 +33,7 @@ func Find(ctx context.Context, args []string, find input.Options) (*archive.Mani
 	return nil, nil
 }
 
-// At returns the manifest of the archive at a path or an address, nil if there is none.
+// At returns the manifest of the archive at a path or an address, or nil if there is none.
 func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifest, err error) {
 	switch arg = input.Path(arg); {
 	case archive.Is(arg):
@@ -50,7 +50,7 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 	return m, InputError(err)
 }
 
-// mayBeArchive reports whether an address may be an archive in an object store, to save the requests for plain files.
+// mayBeArchive reports whether an address may be an archive in an object store. Others cost no request.
 func mayBeArchive(arg string) bool {
 	base := path.Base(arg)
 	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") &&
@@ -67,17 +67,17 @@ func InputError(err error) error {
 
 // Source is the origin of a load's rows.
 type Source interface {
-	// Config sets the source of the load. With byParts it has one part per task of a load by many machines.
+	// Config sets the source of the load. byParts divides it into parts, one per task of a load by many machines.
 	Config(cfg *pipeline.Config, byParts bool)
-	// Begin completes the configuration once the target is open. Missing says that the table's store does not exist yet.
+	// Begin completes the configuration once the target is open. missing means that the table's store does not exist yet.
 	Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error
-	// Compared turns the configuration into one for a comparison with the table.
+	// Compared makes cfg a configuration for comparing the source with the table.
 	Compared(cfg *pipeline.Config)
 	// Ended gives the user the final notes of the load.
 	Ended(report *pipeline.Report)
 }
 
-// Open returns the source that a request names: a table of a database, an archive, or files. say gets notes.
+// Open returns the source that a request names: a database table, an archive, or files. Notes are passed to say.
 func Open(ctx context.Context, of *options.Command, find input.Options, say words.Say) (Source, error) {
 	if l, err := fromdatabase.Of(of, say); l != nil || err != nil {
 		return l, err
@@ -88,7 +88,7 @@ func Open(ctx context.Context, of *options.Command, find input.Options, say word
 	return files{say}, nil
 }
 
-// files needs nothing beyond a regular load.
+// files is the Source for plain files, for which a load needs no preparation.
 type files struct{ say words.Say }
 
 func (files) Config(*pipeline.Config, bool) {}

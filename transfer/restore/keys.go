@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// FreeMark refuses marks in a column that the archive's rows have: in a table loaded with marks, all rows have it.
+// FreeMark returns an error if marks need a column that the archive's rows have.
 func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
 	mark := MarkColumn(cfg)
 	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
@@ -37,13 +37,13 @@ func MarkColumn(cfg *pipeline.Config) string {
 	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
 }
 
-// MarkTaken returns the error for a mark column that rows already have.
+// MarkTaken returns the error for a mark column that rows of the source already have.
 func MarkTaken(source, mark, column string) error {
 	return plan.Usagef("rows of %s have cells in column %s, which is needed for marks; give marks another column with "+
 		"--mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
-// FitsKey refuses a target key with a column that is not in the rows' key, unless flags say how it is made.
+// FitsKey returns an error if the target's key has a column that is not in the source's key, unless flags define it.
 func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	columns := &cfg.Columns
 	for _, k := range key {
@@ -61,12 +61,12 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 	return nil
 }
 
-// Fits is FitsKey for an archive.
+// Fits is like FitsKey for an archive.
 func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	return FitsKey("the archive "+m.Dir(), m.Key, cfg, target, key)
 }
 
-// LookAtKeys checks the keys of all rows of a table or an archive before any is written. Look is their origin.
+// LookAtKeys returns a function that checks the keys of all rows of look before any row is written.
 func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn,
 	look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -89,7 +89,7 @@ func columnsText(key []table.KeyColumn) (text string) {
 	return text
 }
 
-// DefineIndexes adds the source's indexes to a new target. It refuses taken names before the first row.
+// DefineIndexes adds the source's indexes to a new target and returns notes for the user. It refuses names that are taken.
 func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table,
 	at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
@@ -109,7 +109,7 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	return notes, nil
 }
 
-// LackingIndexes returns a function that lists, at the end, the source's indexes that the target lacks.
+// LackingIndexes returns a function to call at the end. It lists the source's indexes that the target lacks.
 func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table,
 	sdk *tablestore.TableStoreClient, ctx context.Context) func() {
 	return func() {

@@ -23,7 +23,7 @@ type Load struct {
 	lacking func() // nil until the load has begun
 }
 
-// Of returns the load of the archive that a request names, nil if it names none. Notes for the user are passed to say.
+// Of returns the load of the archive that a request names, or nil if it names none. say receives notes for the user.
 func Of(ctx context.Context, r *options.Request, find input.Options, say words.Say) (*Load, error) {
 	m, err := Find(ctx, r.From, find)
 	switch {
@@ -48,7 +48,7 @@ func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) 
 	return &Load{Archive: m, asked: r, say: say}, nil
 }
 
-// Config makes the load read the archive. With byParts it has one part per task of a load by many machines.
+// Config makes the load read the archive. byParts divides it into parts, one per task of a load by many machines.
 func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	origin := archive.New(l.Archive)
 	if byParts {
@@ -57,7 +57,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	cfg.Read.Sources, cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired = origin, true, l.asked.DropExpired
 }
 
-// Begin completes a new table with the archive's properties, and refuses a target that could not hold its data.
+// Begin completes a new table with the archive's properties, and refuses a target that cannot hold the archive's data.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
 		return nil // the load reports it
@@ -109,7 +109,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	return nil
 }
 
-// check refuses a target that could not hold the archive's data.
+// check returns an error if the target cannot hold the archive's data.
 func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
 	m, name := l.Archive, cfg.Target.Table
 	if err := Fits(m, cfg, "table "+name, to.Key); err != nil {
@@ -144,7 +144,7 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 	return nil
 }
 
-// Compared turns the configuration into one for a comparison with the table.
+// Compared makes cfg a configuration for comparing the archive with the table.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = archive.New(l.Archive)
 }

@@ -22,18 +22,18 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// changesDir is the folder of the changes, below the run folder.
+// changesDir is the name of the folder with the changes, in the run folder.
 const changesDir = "changes"
 
-// changes writes the results of a comparison to files of the run folder, or only counts them.
+// changes writes the results of a comparison to files in the run folder, or only counts them.
 type changes struct {
-	dir string // "" only counts
+	dir string // "" means only count
 	key []table.KeyColumn
-	// rejects opens the file of rejected records; nil keeps none.
+	// rejects opens the file for rejected records. If it is nil, they are not kept.
 	rejects   func([]rundir.Header) (*rundir.Folder, error)
 	window    window   // timestamps that the table accepts
-	unchanged bool     // rows include the table's former values
-	kept      []string // columns that an update always writes, because --when compares them
+	unchanged bool     // rows to put include the table's former values, for --if-unchanged
+	kept      []string // columns that an update always writes because --when compares them
 
 	folder *rundir.Folder // open after the first rejected record
 	mu     sync.Mutex
@@ -42,16 +42,16 @@ type changes struct {
 	delete []part
 }
 
-// totals are the costs of changes.
+// totals holds counts and costs of changes.
 type totals struct {
-	Lines       int64 `json:"lines"` // for rows to put; more than rows if a key has several updates
+	Lines       int64 `json:"lines"` // lines for rows to put; a key with several updates may have several
 	PutUnits    int64 `json:"put_units"`
 	DeleteUnits int64 `json:"delete_units"`
 	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, in order
 
-	unconditional int64 // rows to put without a possible condition
+	unconditional int64 // rows to put for which no condition is possible
 	outside       int64 // rows to put with a timestamp outside the window
-	oldest        int64 // lowest timestamp of the rows to put, in milliseconds; 0 means none
+	oldest        int64 // lowest timestamp of the rows to put, in milliseconds; 0 if there is none
 	newest        int64
 }
 
@@ -70,8 +70,8 @@ func (t *totals) add(r totals) {
 
 // part is a file of changes.
 type part struct {
-	Name   string `json:"name"` // below the folder of changes
-	Rows   int64  `json:"rows"` // lines
+	Name   string `json:"name"` // in the folder of changes
+	Rows   int64  `json:"rows"` // number of lines
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
@@ -92,7 +92,7 @@ func (c *changes) Range(number int) (verify.RangeChanges, error) {
 	return &rangeChanges{of: c, liner: newLiner(c), number: number}, nil
 }
 
-// Again drops the files of changes.
+// Again removes the files of changes and resets the totals.
 func (c *changes) Again() (err error) {
 	for _, p := range slices.Concat(c.put, c.delete) {
 		err = errors.Join(err, os.Remove(filepath.Join(c.dir, p.Name)))
@@ -101,7 +101,7 @@ func (c *changes) Again() (err error) {
 	return err
 }
 
-// finish sorts the files by key.
+// finish sorts the parts by key.
 func (c *changes) finish() {
 	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(c.put, byName)
@@ -142,7 +142,7 @@ func (r *rangeChanges) Surplus(key []table.Value) error {
 	return r.write(&r.delete, "delete", 1)
 }
 
-// write adds lines to a part, creating it for the first line.
+// write adds lines to a part. It creates the part for the first line.
 func (r *rangeChanges) write(p **partWriter, kind string, lines int64) (err error) {
 	if r.of.dir == "" {
 		return nil
@@ -185,7 +185,7 @@ type partWriter struct {
 	err  error
 }
 
-// windowBytes is the compression window of a part, small because many parts are written concurrently.
+// windowBytes is the compression window of a part. It is small because many parts are written concurrently.
 const windowBytes = 256 << 10
 
 func newPart(dir, name string) (*partWriter, error) {
@@ -218,7 +218,7 @@ func (w *partWriter) write(lines []byte, n int64) error {
 func (w *partWriter) close() (part, error) {
 	err := w.zip.Close()
 	if w.err != nil {
-		err = nil // already returned
+		err = nil // write has already returned the error
 	}
 	if err = errors.Join(err, atomicfile.Commit(w.file, w.file.Name())); err != nil {
 		err = fmt.Errorf("store changes: %w", err)
@@ -227,7 +227,7 @@ func (w *partWriter) close() (part, error) {
 	return w.made, err
 }
 
-// check reads a part and verifies that it is unchanged.
+// check reads a part and returns an error if it has changed.
 func (p *part) check(dir string) error {
 	name := filepath.Join(dir, p.Name)
 	f, err := os.Open(name)

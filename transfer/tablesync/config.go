@@ -19,43 +19,43 @@ import (
 
 // Config configures a sync. Its many fields are the user's options and the callbacks for progress.
 type Config struct {
-	// Load says how the inputs are loaded and how rows are written. Its mode is put or update.
+	// Load says how the inputs are read and how rows are written. Its mode is put or update.
 	Load pipeline.Config
 
 	Delete    bool             // delete surplus rows
 	MaxDelete ledger.MaxErrors // maximum number or share of compared rows to delete
 	Range     string           // range of keys to compare; "" means all
-	Examples  int              // maximum number of missing, different and surplus rows, each
+	Examples  int              // maximum number of examples of each kind: missing, different and surplus rows
 	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
-	// SettleFor is how long differing rows are reread before they are written, as they may become equal; 0 disables this.
+	// SettleFor is how long differing rows, which may become equal, are reread before they are written; 0 means never.
 	SettleFor time.Duration
 	Fresh     bool // do not resume an unfinished run
 
-	// Held is the range of keys that the source holds; nil means all.
+	// Held is the range of keys that the source holds; nil means that it holds all keys.
 	Held *Held
 
 	// Manner says how the comparison reads the table.
 	scan.Manner
 
-	// SourceUnits returns the read units used by Load.Read.Sources; nil for a source that uses none.
+	// SourceUnits, if not nil, returns the read capacity units that Load.Read.Sources has used.
 	SourceUnits func() int64
 
-	// Say receives progress, one line at a time; may be nil.
+	// Say, if not nil, receives lines about the progress.
 	Say words.Say
-	// Progress is the progress of the comparison; may be nil.
+	// Progress, if not nil, is kept up to date during the comparison.
 	Progress *verify.Progress
-	// OnCompared is called when the comparison has ended. May be nil.
+	// OnCompared, if not nil, is called after the comparison.
 	OnCompared func(*Summary)
-	// OnLoad is called before each load of changes, and the function it returns after the load. May be nil.
+	// OnLoad, if not nil, is called before each load of changes. The function that it returns is called after the load.
 	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
 }
 
-// Held is the range of keys of a source that holds no other rows.
+// Held is the range of keys of a source that holds only rows in this range.
 type Held struct {
-	Name     string // the source's name
+	Name     string // name of the source
 	Key      []table.KeyColumn
-	From, To string // as parsed by scan.ParseKey; "" is unbounded
+	From, To string // in the syntax of scan.ParseKey; "" means no bound
 }
 
 func (c *Config) check() error {
@@ -88,10 +88,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// longAgo is the age above which a resumed comparison is reported as old.
+// longAgo is the age above which a resumed run reports that its comparison is old.
 const longAgo = 10 * time.Minute
 
-// drain returns the context whose end requests a graceful stop.
+// drain returns the context whose end requests a graceful stop of the run.
 func (c *Config) drain(ctx context.Context) context.Context {
 	if c.Load.Drain != nil {
 		return c.Load.Drain
@@ -112,7 +112,7 @@ func windowOf(t *table.Definition, now time.Time) window {
 	return window{1000 * max(at-before, 0), 1000 * (at + min(after, math.MaxInt64/1000-at))}
 }
 
-// checkWindow refuses cells that the table would not accept, before the first row. Rows of files are rejected later.
+// checkWindow refuses a source with cells that the table would not accept. For files, the load rejects such rows.
 func (r *run) checkWindow(c *changes) error {
 	t, n := &c.total, c.total.outside
 	if n == 0 || r.cfg.Load.Read.Sources == nil {

@@ -11,11 +11,11 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// liner makes lines of changes: self-describing records, from which a load restores every type and timestamp.
+// liner makes lines of changes: self-describing records from which a load restores every type and timestamp.
 type liner struct {
-	columns []string // of the key
-	kept    []string // columns written even if equal
-	was     *was     // nil omits the table's former values
+	columns []string // columns of the key
+	kept    []string // columns that are written even if they are equal
+	was     *was     // if not nil, adds the table's former values
 	record  record.Record
 }
 
@@ -31,7 +31,7 @@ func newLiner(c *changes) *liner {
 	return l
 }
 
-// deleted appends the line of a key to delete.
+// deleted appends the line for a key to delete.
 func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	l.record.Fields, l.record.Cells = l.record.Fields[:0], nil
 	for _, v := range key {
@@ -40,7 +40,7 @@ func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	return jsonl.AppendWide(dst, l.columns, &l.record)
 }
 
-// changed appends the lines of a change and returns their number, cost and timestamps. Only updates may need several.
+// changed appends the lines for a change and returns their number, cost and timestamps. Only updates may need several.
 func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals, err error) {
 	rows := make([]*plainbuffer.Decoded, len(c.Rows))
 	for i, body := range c.Rows {

@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// settling configures a sync of one table with another. The sync calls do before it rereads rows of the table.
+// settling configures a sync of a table with another table. The sync calls do before it rereads rows of the table.
 func settling(t *testing.T, w *world, do func()) (cfg Config, put func(table, id string, n int)) {
 	t.Helper()
 	at := time.Now().UnixMilli()
@@ -61,7 +61,7 @@ func TestSettledRowsAreNotWritten(t *testing.T) {
 			cfg, put := settling(t, w, func() {
 				put("t", "late", 1)
 				w.remove("gone")
-				put("s", "wrong", 5) // has no effect: the source was read before
+				put("s", "wrong", 5) // has no effect, because the source has already been read
 			})
 			for _, id := range []string{"equal", "late", "wrong", "lacking"} {
 				put("s", id, 1)
@@ -106,7 +106,7 @@ func TestConditionUsesTheRowReadAgain(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-// TestSyncInterruptedWhileSettlingComparesAgain: the files of its first comparison are not loaded.
+// A sync that was interrupted while rows settle must not load the files of its first comparison.
 func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	w := filled(t)
 	drain, stop := context.WithCancelCause(context.Background())
@@ -132,7 +132,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// world is an embedded store in memory, and a working folder.
+// world is an in-memory embedded store and a working folder.
 type world struct {
 	*tabletest.Store
 	t      testing.TB
@@ -162,7 +162,7 @@ var (
 	integerID = table.KeyColumn{Name: "id", Type: table.Integer}
 )
 
-// filled is a world with a table whose rows have a string id and an n: one after the other.
+// filled returns a world with a table of rows, each given by a string id and a value of n.
 func filled(t testing.TB, rows ...any) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -218,12 +218,12 @@ func (w *world) write(name, text string) string {
 func zipped(text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write([]byte(text)) // memory takes all
+	_, _ = z.Write([]byte(text)) // a Buffer accepts all bytes
 	_ = z.Close()
 	return b.String()
 }
 
-// config syncs table t with files, deletes included and unguarded.
+// config configures a sync of table t with files that may delete any number of rows.
 func (w *world) config(files ...string) Config {
 	return Config{
 		Delete: true, MaxDelete: ledger.MaxErrors{Percent: 100, Share: true}, Examples: 10,
@@ -235,7 +235,7 @@ func (w *world) config(files ...string) Config {
 	}
 }
 
-// sync runs and must come to its end.
+// sync runs a sync, which must finish.
 func (w *world) sync(cfg Config) *Summary {
 	w.t.Helper()
 	s, err := Run(context.Background(), cfg)
@@ -248,7 +248,7 @@ func (w *world) sync(cfg Config) *Summary {
 	return s
 }
 
-// counts are the numbers of a summary that are not zero.
+// counts formats the numbers of a summary that are not zero.
 func (s *Summary) counts() string {
 	all := fmt.Sprintf("equal %d, missing %d, different %d, surplus %d, written %d, deleted %d, kept %d, rejected %d, "+
 		"exit %d",

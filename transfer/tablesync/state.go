@@ -28,14 +28,14 @@ const (
 )
 
 type state struct {
-	Identity   string    `json:"identity"` // identifies the run: the same target, table and inputs
+	Identity   string    `json:"identity"` // the same for runs with the same target, table, range and inputs
 	Phase      phase     `json:"phase"`
 	Started    time.Time `json:"started"`
 	ReplacedBy string    `json:"replaced_by,omitempty"`
 
 	// Results of the comparison.
 	Compared    time.Time            `json:"compared,omitzero"`
-	Made        int64                `json:"table_created,omitempty"` // microseconds since 1970
+	Made        int64                `json:"table_created,omitempty"` // creation time in microseconds since 1970
 	Details     []progress.Fact      `json:"details,omitempty"`
 	Found       *verify.Result       `json:"found,omitempty"`
 	Examples    []json.RawMessage    `json:"examples,omitempty"`
@@ -43,7 +43,7 @@ type state struct {
 	Delete      []part               `json:"delete,omitempty"`
 	Total       totals               `json:"total"`
 	Live        bool                 `json:"live,omitempty"`
-	Units       int64                `json:"full_units,omitempty"` // of a full load
+	Units       int64                `json:"full_units,omitempty"` // write units of a full load
 	SourceUnits int64                `json:"source_units,omitempty"`
 	ColumnUnits map[string]string    `json:"column_units,omitempty"`
 	Unread      []string             `json:"unread,omitempty"`
@@ -61,7 +61,7 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// readState reads the state of the run in a folder; nil if there is none.
+// readState reads the state of the run in a folder. It returns nil if there is none.
 func readState(dir string) (*state, error) {
 	s := new(state)
 	switch err := progress.Read(filepath.Join(dir, StateFile), stateVersion, s, progress.StartOver); {
@@ -73,7 +73,7 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
-// Unfinished reports whether a folder holds a run of this package, and whether it can be resumed.
+// Unfinished reports whether a folder holds a run of this package, and whether that run can be resumed.
 func Unfinished(dir string) (is, unfinished bool) {
 	s, err := readState(dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func Unfinished(dir string) (is, unfinished bool) {
 	return s != nil, s != nil && s.Phase != finished && s.ReplacedBy == ""
 }
 
-// unfinishedRuns returns the folders below rundir.Root with unfinished runs of an identity.
+// unfinishedRuns returns the folders in rundir.Root that hold unfinished runs with an identity.
 func unfinishedRuns(identity string) (folders []string, err error) {
 	all, err := rundir.Folders(rundir.Root)
 	for _, at := range all {
@@ -94,7 +94,7 @@ func unfinishedRuns(identity string) (folders []string, err error) {
 	return folders, err
 }
 
-// IsPart reports whether a path below a sync's run folder, with slashes, is one of the sync's own files or folders.
+// IsPart reports whether a path relative to a sync's run folder, with slashes, is one of the sync's files or folders.
 func IsPart(path string) bool {
 	parts := strings.Split(path, "/")
 	own := slices.Contains([]string{StateFile, changesDir, putDir, deleteDir}, parts[len(parts)-1])

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Summary is the result of a run, its summary.json. RowsExpected = Equal + Missing + Different + Expired.
+// Summary is the result of a run and the content of summary.json. RowsExpected = Equal + Missing + Different + Expired.
 // Puts = Missing + Different; the number of their lines is Written + PutsRejected + ConditionFailed + PutsUnfinished.
 // Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept. Its many fields are the JSON output.
 type Summary struct {
@@ -35,10 +35,10 @@ type Summary struct {
 	Started    time.Time `json:"started"`
 	First      time.Time `json:"first_started"`
 	ComparedAt time.Time `json:"compared_at,omitzero"`
-	Resumed    bool      `json:"resumed,omitempty"` // from the comparison of an earlier attempt
+	Resumed    bool      `json:"resumed,omitempty"` // used the comparison of an earlier attempt
 	source.Position
 
-	// Units are the units of the table's columns by name, as in the summary of a load.
+	// Units maps the table's columns to their units, as in the summary of a load.
 	Units map[string]string `json:"units,omitempty"`
 
 	Read         int64 `json:"read"`
@@ -46,15 +46,15 @@ type Summary struct {
 	Superseded   int64 `json:"superseded"`
 	OutOfRange   int64 `json:"out_of_range,omitempty"`
 	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // rows compared
+	RowsInTable  int64 `json:"rows_in_table"` // rows of the table that were compared
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
 	Expired      int64 `json:"expired,omitempty"`
 	Surplus      int64 `json:"surplus"`
-	OfRejects    int64 `json:"of_rejects,omitempty"` // table rows with the key of a rejected record: not surplus
+	OfRejects    int64 `json:"of_rejects,omitempty"` // table rows with the key of a rejected record; not surplus
 
-	// Settled reports on rows that differed at first, if they were read again.
+	// Settled reports on rows that differed at first, if rows were reread.
 	Settled *verify.Settled `json:"settled,omitempty"`
 
 	Puts              int64  `json:"puts"`    // rows to put or update
@@ -75,7 +75,7 @@ type Summary struct {
 	RejectsFiles []string          `json:"rejects_files,omitempty"`
 	Examples     []json.RawMessage `json:"examples"` // as in verify
 	Notes        []string          `json:"notes,omitempty"`
-	// RejectReasons are the comparison's, the most frequent first.
+	// RejectReasons holds the reasons of records rejected by the comparison, the most frequent first.
 	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`
 	Seconds       float64              `json:"seconds"`
 
@@ -83,14 +83,14 @@ type Summary struct {
 	DeleteLoad *pipeline.Report `json:"delete_load,omitempty"`
 }
 
-// Costs are in capacity units. Future costs are estimated from row sizes, without secondary indexes.
+// Costs holds costs in capacity units. Future costs are estimated from row sizes, without secondary indexes.
 type Costs struct {
 	ReadCU     int64 `json:"read_cu"`             // charged for reading the table
-	SourceCU   int64 `json:"source_cu,omitempty"` // for reading a source table
-	PutCU      int64 `json:"put_cu"`              // estimated
-	DeleteCU   int64 `json:"delete_cu"`           // estimated
+	SourceCU   int64 `json:"source_cu,omitempty"` // charged for reading a source table
+	PutCU      int64 `json:"put_cu"`              // estimated cost of the puts
+	DeleteCU   int64 `json:"delete_cu"`           // estimated cost of the deletes
 	FullLoadCU int64 `json:"full_load_cu"`        // estimated cost of loading all rows
-	WriteCU    int64 `json:"write_cu"`            // charged
+	WriteCU    int64 `json:"write_cu"`            // charged for writing
 }
 
 func (s *Summary) enter(cfg *Config, st *state) {
@@ -114,7 +114,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	}
 }
 
-// withheld returns why nothing may be deleted after a comparison, or "".
+// withheld returns why no row may be deleted after a comparison, or "" if rows may be deleted.
 func withheld(cfg *Config, st *state) string {
 	r := st.Found
 	switch {
@@ -149,7 +149,7 @@ func (s *Summary) delete(r *pipeline.Report) {
 	s.Costs.WriteCU += r.WriteCU
 }
 
-// balance checks that each row has one outcome.
+// balance returns an error unless each row has exactly one outcome.
 func (s *Summary) balance() error {
 	var errs []error
 	if sum := s.Equal + s.Missing + s.Different + s.Expired; sum != s.RowsExpected {
@@ -164,7 +164,7 @@ func (s *Summary) balance() error {
 	return errors.Join(errs...)
 }
 
-// conclude sets state and exit code of a completed run.
+// conclude sets the state and exit code of a completed run.
 func (s *Summary) conclude() {
 	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
 	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 ||

@@ -41,14 +41,14 @@ type run struct {
 	started  time.Time
 
 	dir     string         // the run folder
-	claims  []*rundir.Lock // of the sync, and of the synced rows
+	claims  []*rundir.Lock // claims on the sync and on the synced rows
 	lock    *rundir.Lock
 	state   *state
 	resumed bool // the changes are from an earlier attempt
 	summary *Summary
 }
 
-// Look compares, and predicts Run's changes and costs. It writes nothing, neither to the table nor to a run folder.
+// Look compares the inputs with the table and predicts Run's changes and costs. It writes to no table or run folder.
 func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -66,10 +66,10 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.summary, nil
 }
 
-// Run makes the table equal to the inputs. When ctx ends it stops at once; when Drain ends, after requests in flight.
+// Run makes the table equal to the inputs. It stops at once when ctx ends, or after requests in flight when Drain ends.
 //
-// The summary is nil if the run could not begin or compare; then nothing was written. Otherwise it is also in the run
-// folder. Rejects, withheld deletes, the error limit and interruptions are not errors.
+// The summary is nil if the run could not begin or compare. Then nothing was written. Otherwise the summary is also
+// stored in the run folder. Rejects, withheld deletes, the error limit and interruptions are not errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -95,7 +95,7 @@ func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.end(err)
 }
 
-// begin refuses impossible requests, and describes the table.
+// begin refuses invalid requests and describes the table.
 func begin(ctx context.Context, cfg *Config) (*run, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	return r, r.holdsAll()
 }
 
-// holdsAll refuses deletes of rows outside the source's range.
+// holdsAll returns an error if the sync could delete rows outside the range that the source holds.
 func (r *run) holdsAll() error {
 	h := r.cfg.Held
 	if h == nil || !r.cfg.Delete {
@@ -165,7 +165,7 @@ func (r *run) holdsAll() error {
 	return nil
 }
 
-// numbered returns the name of the auto-increment column, "" if there is none.
+// numbered returns the name of the auto-increment column, or "" if there is none.
 func (r *run) numbered() string {
 	for _, k := range r.table.Key {
 		if k.Auto {
@@ -175,7 +175,7 @@ func (r *run) numbered() string {
 	return ""
 }
 
-// identity is the same for the same target, table, range and inputs.
+// identity returns an identifier of the target, table, range and inputs.
 func (r *run) identity() string {
 	l := &r.cfg.Load
 	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range},
@@ -191,7 +191,7 @@ func (r *run) open() (err error) {
 		}
 	}
 	if folder := r.cfg.Load.Resume.LocksDir; folder != "" {
-		// An unwritable home directory does not prevent a sync.
+		// A home directory that cannot be written to does not prevent a sync.
 		if err := r.alone(folder, identity); err != nil && !errors.As(err, new(*rundir.FolderError)) {
 			return err
 		}
@@ -226,8 +226,8 @@ func (r *run) open() (err error) {
 	return nil
 }
 
-// alone takes the run's claims in a folder and refuses to begin while another run there syncs the same keys. It takes
-// its own claims before it looks, so that of two runs that begin at once at least one sees the other.
+// alone takes the run's claims in a folder and returns an error if another run's claims there have the same keys. It
+// takes its own claims before it looks for others, so that of two runs that begin at once at least one sees the other.
 func (r *run) alone(folder, identity string) error {
 	claim, err := rundir.TakeClaim(folder, identity)
 	if err != nil {
@@ -269,10 +269,10 @@ func (r *run) alone(folder, identity string) error {
 	return nil
 }
 
-// mostClaimName limits the length of claim names: file systems allow 255 bytes.
+// mostClaimName limits the length of claim names, because file systems allow only 255 bytes.
 const mostClaimName = 200
 
-// unfinished returns the folder of the run to examine, "" if there is none.
+// unfinished returns the folder of the run to resume, if that is possible, or "" if there is none.
 func (r *run) unfinished(identity string) (string, error) {
 	if dir := r.cfg.Load.RunDir; dir != "" {
 		s, err := readState(dir)
@@ -309,7 +309,7 @@ func (r *run) unfinished(identity string) (string, error) {
 	return "", nil
 }
 
-// replace records in an unfinished run that another one takes its place.
+// replace records in an unfinished run that another run replaces it.
 func (r *run) replace(dir string) error {
 	lock, err := rundir.TakeLock(dir)
 	if err != nil {
@@ -323,7 +323,7 @@ func (r *run) replace(dir string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// resume decides whether the earlier attempt's changes are usable: a complete comparison of this table and inputs.
+// resume uses the changes of an earlier attempt if they are from a complete comparison of the same table and inputs.
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {
@@ -367,7 +367,7 @@ func (r *run) resume() error {
 	return nil
 }
 
-// details are the facts that a comparison depends on.
+// details returns the facts that a comparison depends on.
 func (r *run) details() ([]progress.Fact, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
 		return nil, plan.Usagef("run %s cannot be resumed: its input, a stream, cannot be reread; "+source.StartOver, r.dir)
@@ -379,7 +379,7 @@ func (r *run) details() ([]progress.Fact, error) {
 	return detailsOf(r.cfg, facts, r.state.Live), nil
 }
 
-// detailsOf turns facts into details. The parts of a live source, and their names, differ between readings.
+// detailsOf turns facts into details. It leaves out the parts of a live source, which vary by reading.
 func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 	details := []progress.Fact{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
@@ -444,7 +444,7 @@ func (r *run) find() error {
 		err = errors.Join(err, c.folder.Close())
 		r.state.Rejects = c.folder.RejectsFiles()
 		if reasons, readErr := rundir.CountReasons(r.dir); readErr == nil {
-			r.state.Reasons = reasons // an error loses only the summary: the files list all rejects
+			r.state.Reasons = reasons // after an error only the counts are missing: the files list all rejects
 		}
 	}
 	if err == nil {
@@ -452,7 +452,7 @@ func (r *run) find() error {
 		err = r.state.write(r.dir)
 	}
 	if err != nil {
-		// Nothing was written: the leftovers are useless.
+		// Nothing was written, so the files are useless.
 		err = errors.Join(err, os.RemoveAll(c.dir))
 		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, exitcode.Of(err),
 			client.OneLine(err.Error())
@@ -475,13 +475,13 @@ func (r *run) begun() error {
 	for _, write := range []func() error{func() error { return r.state.write(r.dir) },
 		func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
 		if err := write(); err != nil {
-			return err // on a full disk the other writes would fail too
+			return err // on a full disk, the other writes would also fail
 		}
 	}
 	return nil
 }
 
-// compare compares the inputs with the table and adds the results to the state.
+// compare compares the inputs with the table and adds the result to the state.
 func (r *run) compare(c *changes) error {
 	l, s := &r.cfg.Load, r.state
 	v := verify.Config{
@@ -491,7 +491,7 @@ func (r *run) compare(c *changes) error {
 		To: r.to, Changes: c, SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {
-		v.Request.When = nil // the files of changes do not change, and have each key once
+		v.Request.When = nil // the files of changes do not change and have each key once
 	}
 	s.Compared = time.Now().UTC()
 	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
@@ -534,7 +534,7 @@ func (r *run) compare(c *changes) error {
 	return nil
 }
 
-// note explains the limits of a comparison of this table.
+// note adds notes on the limits of a comparison of this table.
 func (r *run) note() {
 	found := r.state.Found
 	add := func(format string, a ...any) { found.Notes = append(found.Notes, fmt.Sprintf(format, a...)) }
@@ -561,11 +561,11 @@ func (r *run) note() {
 
 func (r *run) release() {
 	for _, l := range append(slices.Clone(r.claims), r.lock) {
-		_ = l.Release() // if this fails, the end of the process releases it
+		_ = l.Release() // if this fails, the lock ends with the process
 	}
 }
 
-// end closes the run folder. err, if not nil, ended the run early.
+// end completes the summary and closes the run folder. err, if not nil, ended the run early.
 func (r *run) end(err error) (*Summary, error) {
 	s := r.summary
 	err = errors.Join(err, s.balance())

@@ -230,7 +230,7 @@ func TestSyncMakesTheTableEqualTheInput(t *testing.T) {
 			cfg.Load.Columns.Types["v"] = plan.Type{Type: table.String}
 			cfg.Load.Read.SplitBytes = 100
 			if seed%2 == 0 {
-				cfg.Load.Limits.Memory = 1 << 20 // rows are sorted on disk
+				cfg.Load.Limits.Memory = 1 << 20 // so small that rows are sorted on disk
 			}
 			if seed%3 == 0 {
 				var requests atomic.Int64
@@ -332,7 +332,7 @@ func TestComparisonKeepsItsReadLimit(t *testing.T) {
 		}
 		free, units := took(0)
 		bound, _ := took(1)
-		if units < 400 || free > time.Second || bound < 10*time.Second { // the last pages are charged after they were read
+		if units < 400 || free > time.Second || bound < 10*time.Second { // the last pages cost no time
 			t.Errorf("%d units: %v without a bound, %v with one of 1 unit a second", units, free, bound)
 		}
 	})
@@ -347,7 +347,7 @@ func TestRangeSourceDeletesOnlyWithinItsRange(t *testing.T) {
 	for _, tt := range []struct {
 		keys string // the range of the sync
 		held Held
-		want string // a part of the error; "" is none
+		want string // part of the error; "" means no error
 	}{{"", *held, "within it"}, {"a..d", *held, "within it"}, {"b..e", *held, "within it"}, {"b..", *held, "within it"},
 		{"..d", *held, "within it"}, {"d", *held, "within it"},
 		{"b..d", Held{Key: []table.KeyColumn{integerID}, From: "1"}, "another key"},
@@ -408,7 +408,7 @@ func TestRecreatedTableIsNotWrittenTo(t *testing.T) {
 	w.wantRows()
 }
 
-// TestRecreatedSourceDeletesNothing: the compared table was dropped, and another one has its name.
+// TestRecreatedSourceDeletesNothing drops the source after the comparison and creates another table with its name.
 func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
@@ -430,7 +430,7 @@ func TestRecreatedSourceDeletesNothing(t *testing.T) {
 		strings.Contains(s.Withheld, "the present one was created at"), "%+v", s)
 	w.wantRows("a n=1", "b n=2")
 
-	// A resumed sync does not write the results of comparing the earlier table either.
+	// Neither does a resumed sync write the result of a comparison with the earlier table.
 	w.remove("a")
 	cfg.OnLoad, cfg.Load.Read.Sources = nil, again()
 	w.interruptedAt(cfg, 1)
@@ -510,7 +510,7 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\na,2,%d\na,3,%d\n", now, now-1, now-1)))
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
-	// Rows of one request do not wait for each other: a refused second row would be written last.
+	// Rows of one request do not wait for each other, so a second row that is refused would be written last.
 	w.faults.Change(nil, func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
 			return map[bool]string{true: "OTSServerBusy"}[r.N == 0 && i == 1]
@@ -522,7 +522,7 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	wantCounts(t, w.sync(cfg), "equal 1")
 }
 
-// TestForeignWritesAfterTheComparison: a concurrent load's rows are lost only where the sync writes the same row.
+// A sync overwrites rows of a concurrent load only where it writes the same rows.
 func TestForeignWritesAfterTheComparison(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"equal", "different", "surplus"} {
@@ -541,7 +541,7 @@ func TestForeignWritesAfterTheComparison(t *testing.T) {
 	w.wantRows("different n=2", "equal n=1", "missing n=1")
 }
 
-// TestRowsThatFailTheConditionAreSkipped has files that are older and newer than rows of the table.
+// TestRowsThatFailTheConditionAreSkipped has files with older and newer rows than the table.
 func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	for name, text := range map[string]string{"rising": "stored.at <= new.at",
 		"any": "stored.at != 7 and stored.n != new.n"} {
@@ -576,7 +576,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	}
 }
 
-// TestRowsChangedByOthersAreSkipped has another process change rows after the comparison and before they are put.
+// TestRowsChangedByOthersAreSkipped has another process that changes rows after the comparison, before they are put.
 func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	for name, versions := range map[string]int{"one version": 1, "several": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -596,7 +596,7 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 					w.put("changed", tabletest.Cells{"n": int64(7), "s": "x"})
 					w.remove("deleted")
 					w.put("made", tabletest.Cells{"n": int64(7)})
-					w.put("other", tabletest.Cells{"n": int64(1), "s": "y"}) // in a column that an update does not touch
+					w.put("other", tabletest.Cells{"n": int64(1), "s": "y"}) // in a column that an update does not write
 					w.put("single", tabletest.Cells{"n": int64(7)})          // the condition has one column
 				}
 				s := w.sync(cfg)
@@ -620,7 +620,7 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	}
 }
 
-// TestOwnEarlierWritesAreNotForeignChanges: the condition of a repeated row fails because of its first attempt.
+// The condition of a repeated row fails because its first attempt was applied. That is not a change by others.
 func TestOwnEarlierWritesAreNotForeignChanges(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, integerID)
@@ -675,7 +675,7 @@ func TestRowsWithoutAPossibleConditionAreRefused(t *testing.T) {
 	conformance.Refused(t, err, "--if-unchanged with --delete", "with --delete")
 }
 
-// TestFinishedRunHasItsSummary stops between the two records of a run's end.
+// TestFinishedRunHasItsSummary fails a run between writing the summary and recording the end.
 func TestFinishedRunHasItsSummary(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700))
@@ -708,18 +708,18 @@ func TestOverlappingSyncsDoNotRunTogether(t *testing.T) {
 		}
 		w.sync(first)
 		conformance.Equal(t, ran, true, "no second sync")
-		w.sync(second) // one after the other they may
+		w.sync(second) // allowed after the first has ended
 	}
 }
 
-// TestRunIsResumableIfTheServiceFailsBeforeDeletes: the run is not finished without its deletes.
+// A run whose deletes have not been made is not finished.
 func TestRunIsResumableIfTheServiceFailsBeforeDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 		cfg.Load.Lanes.RetryFor = time.Millisecond
 		cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
-			return func(*pipeline.Report) { // when the rows are put
+			return func(*pipeline.Report) { // after the rows have been put
 				w.faults.Change(func(op string) bool { return op == "DescribeTable" }, func(faults.Request) faults.Fault {
 					return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
 				})

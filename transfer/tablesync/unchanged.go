@@ -12,18 +12,18 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// was is the table's former row as a condition of the service: each existing column has the value that was compared,
-// and each new column does not exist. A put replaces every column, an update only those that it writes.
+// was makes conditions of the service from former rows of the table: each column that existed has the value that was
+// compared, and each new column does not exist. The condition of an update names only the columns that it writes.
 type was struct {
 	nothing []byte // a value that no column has
 }
 
 const (
-	mostParts     = 32       // parts of a condition, including operators
-	mostCondition = 64 << 10 // bytes
+	mostParts     = 32       // maximum number of parts of a condition, including operators
+	mostCondition = 64 << 10 // maximum size of a condition, in bytes
 )
 
-// cell returns the condition of a row, nil if it must not exist. ok is false if the service cannot express it.
+// cell returns the condition for a row, or nil if no row may exist. ok is false if the service cannot check it.
 func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cell, ok bool) {
 	if c.Stored == nil {
 		return nil, true
@@ -70,7 +70,7 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 	return cell, len(parts) < mostParts && len(cell.Datum.Bytes) <= mostCondition
 }
 
-// checkConditions refuses rows without a possible condition, before the first row is written.
+// checkConditions returns an error, before the first row is written, if rows need a condition that is not possible.
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
 		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with "+

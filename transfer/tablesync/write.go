@@ -26,7 +26,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// Run folders for the loads of changes, inside the sync's own.
+// Names of the run folders for the loads of changes, in the sync's run folder.
 const (
 	putDir    = "put"
 	deleteDir = "delete"
@@ -60,7 +60,7 @@ func (r *run) write(ctx context.Context) error {
 		return nil
 	}
 	why, err := r.mayDelete()
-	if r.drain.Err() != nil { // the inputs could not be checked
+	if r.drain.Err() != nil { // the run was stopped before the inputs were checked
 		return r.stopped(nil, nil)
 	}
 	if err != nil {
@@ -81,13 +81,13 @@ func (r *run) write(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete returns why nothing may be deleted, or "". Its errors are those of an unreachable service: runs can resume.
+// mayDelete returns why no row may be deleted, or "". An error means that the service is unreachable; runs can resume.
 func (r *run) mayDelete() (why string, err error) {
 	if n := r.summary.PutsRejected; n > 0 {
 		return fmt.Sprintf("%d rows to put were rejected", n), nil
 	}
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return "", nil // it was read completely
+		return "", nil // the stream was read completely
 	}
 	details, err := r.details()
 	switch {
@@ -102,7 +102,7 @@ func (r *run) mayDelete() (why string, err error) {
 	return "", nil
 }
 
-// unreachable reports whether an error is of the network, or of a service that may answer later.
+// unreachable reports whether an error comes from the network or a service that may recover.
 func unreachable(err error) bool {
 	var answer *tablestore.OtsError
 	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) &&
@@ -123,7 +123,7 @@ func (r *run) stopped(report *pipeline.Report, err error) error {
 	return err
 }
 
-// load loads changes in their own run folder, or resumes that load.
+// load loads changes in a run folder of their own, or resumes that load.
 func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
 	was := *r.table
 	was.Created = r.state.Made // detects a table recreated after the comparison
@@ -156,7 +156,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
 	cfg.Resume = keep.Resume{Look: true, OnResume: cfg.Resume.OnResume}
 	cfg.Invocation = keep.Invocation{Directory: cfg.Invocation.Directory}
-	// The checkpoint is removed only after the sync has recorded the load's end, so that the load does not begin again.
+	// Keep the checkpoint until the sync has recorded the load's end, so that the load does not begin again.
 	cfg.Checkpoint.Keep = true
 	ended := func(*pipeline.Report) {}
 	if r.cfg.OnLoad != nil {
@@ -172,7 +172,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	return report, nil
 }
 
-// plainName is a relative path that cannot be mistaken for another form of argument.
+// plainName returns a path in a form that cannot be mistaken for another kind of input.
 func plainName(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -187,10 +187,10 @@ func (r *run) forget(name string) error {
 	return nil
 }
 
-// lateness is the maximum time from a killed load's last checkpoint to its last request.
+// lateness is the maximum time between a killed load's last checkpoint and its last request.
 const lateness = 10 * time.Second
 
-// waitForLate waits until no request of an earlier attempt can be applied, which would undo this run's writes.
+// waitForLate waits until no request of an earlier attempt can be applied any more. It would undo this run's writes.
 func (r *run) waitForLate(dir string) error {
 	l := &r.cfg.Load
 	if l.Target.Client.Transport != nil {
@@ -205,7 +205,7 @@ func (r *run) waitForLate(dir string) error {
 		}
 	}
 	timeout := cmp.Or(l.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
-	settle := cmp.Or(l.Write.Settle, timeout) // its last request may be applied that late
+	settle := cmp.Or(l.Write.Settle, timeout) // how late the last request may be applied
 	wait := min(settle, time.Until(last.Add(lateness+client.LongestRequest(timeout)+settle)))
 	if last.IsZero() || wait <= 0 {
 		return nil

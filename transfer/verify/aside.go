@@ -13,18 +13,18 @@ import (
 
 // aside keeps the inputs' rows for Changes. Only places of rows are sorted; the few rows that differ are read singly.
 type aside struct {
-	store  *spill.Store // the sorter's
+	store  *spill.Store // the sorter's store
 	memory int          // bytes left for blocks in memory, so that a sync of few rows needs no disk
 	blocks []asideBlock
 }
 
-// asideBlock is a stored block, unmodified.
+// asideBlock is a stored block.
 type asideBlock struct {
 	data []byte // nil if on disk
 	on   spill.Frame
 }
 
-// add stores a block, to whose rows the following calls of appendPlace refer.
+// add stores a block. Calls of appendPlace refer to rows of the block that was added last.
 func (a *aside) add(b *table.Block) (err error) {
 	var kept asideBlock
 	if a.memory -= len(b.Data); a.memory >= 0 {
@@ -41,7 +41,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // placeBytes is the approximate size of a place.
 const placeBytes = 13
 
-// appendPlace appends a row's place and its length: block number, offset and length in it, cost in units, checksum.
+// appendPlace appends a row's place (block, offset and length in it, cost in units, checksum) and the place's length.
 func (a *aside) appendPlace(dst []byte, ref table.Ref) []byte {
 	before := len(dst)
 	from, to := ref.Within()
@@ -52,7 +52,7 @@ func (a *aside) appendPlace(dst []byte, ref table.Ref) []byte {
 	return append(dst, byte(len(dst)-before))
 }
 
-// cutPlace separates a value from the place appended to it.
+// cutPlace separates a value from the place that was appended to it.
 func cutPlace(value []byte) (reduced, place []byte) {
 	end := len(value) - 1
 	from := end - int(value[end])
@@ -89,7 +89,7 @@ func (a *aside) read(p place) ([]byte, error) {
 	return body, nil
 }
 
-// bodies returns the rows of a key, as PlainBuffer bytes.
+// bodies returns the kept rows of a key as PlainBuffer bytes.
 func (t *tally) bodies(w *want) (all [][]byte, err error) {
 	key, err := decodeKey(t.table.Key, w.key[len(t.table.prefix):])
 	if err != nil {

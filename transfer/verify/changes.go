@@ -13,11 +13,11 @@ import (
 
 // Changes receives the changes that would make a table equal to the inputs. They are valid only if Run succeeds.
 type Changes interface {
-	// Reject is called for each rejected record, one at a time and before any range; header is the header of its source.
+	// Reject is called for each rejected record, from one goroutine and before any range. headers[header] is its header.
 	Reject(headers []rundir.Header, header int, r table.Reject) error
-	// Range is called for each range of keys, in any order and concurrently. Lower numbers are ranges of lower keys.
+	// Range is called for each range of keys, in any order and concurrently. Ranges of lower keys have lower numbers.
 	Range(number int) (RangeChanges, error)
-	// Again is called after all ranges were closed, to discard all changes; the remaining ones are then reported again.
+	// Again is called after all ranges are closed. It discards all changes; those that remain are then reported again.
 	Again() error
 }
 
@@ -32,20 +32,20 @@ type RangeChanges interface {
 
 // Change is a row that is missing or different.
 type Change struct {
-	// Rows are the input's rows of the key as PlainBuffer: for updates one per record, in input order, else the last one.
+	// Rows holds the key's rows as PlainBuffer: for updates one per record in input order, otherwise only the last.
 	Rows    [][]byte
-	Stored  *scan.Row                // as read; nil if missing
+	Stored  *scan.Row                // the row of the table; nil if it is missing
 	Differs func(column []byte) bool // reports whether an update must write a column; nil means all columns
 }
 
-// InputError reports that the inputs could not be read completely.
+// InputError means that the inputs could not be read completely.
 type InputError struct{ Cause error }
 
 func (e *InputError) Error() string { return e.Cause.Error() }
 
 func (e *InputError) Unwrap() error { return e.Cause }
 
-// noteUnread records the facts that only Changes needs.
+// noteUnread sets the fields of the result that are only for Changes.
 func (v *verifier) noteUnread() {
 	r := v.result
 	r.Unread, r.Stamped, r.Live, r.ColumnUnits = v.plan.Unread, v.stamped, v.plan.Live, v.plan.Units()
@@ -59,7 +59,7 @@ func (v *verifier) noteUnread() {
 	}
 }
 
-// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only the inputs' beginnings.
+// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only the beginnings of inputs.
 func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]progress.Fact, error) {
 	r := *request
 	r.Written, r.Keep, r.Order = true, plan.KeepNothing, plan.LastWins

@@ -21,30 +21,30 @@ import (
 type CheckConfig struct {
 	Request  *plan.Request // as for a load into a new table
 	Unique   bool          // look for duplicate keys
-	Examples int           // maximum number of each kind
-	Memory   int64         // bytes of memory of the process
+	Examples int           // maximum number of examples of each kind
+	Memory   int64         // memory of the process, in bytes
 	TempDir  string        // folder for keys that do not fit in memory; "" means the system's
-	TempMax  int64         // maximum disk bytes; 0 means no limit
-	Progress *Progress     // kept up to date; may be nil
+	TempMax  int64         // maximum bytes on disk; 0 means no limit
+	Progress *Progress     // if not nil, kept up to date
 }
 
 type CheckResult struct {
 	OK       bool             `json:"ok"`   // no record is rejected and no keys collide
-	Read     int64            `json:"read"` // records
+	Read     int64            `json:"read"` // records read
 	Rejected int64            `json:"rejected"`
 	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
-	Rejects  []RejectExample  `json:"rejects"` // the first ones
+	Rejects  []RejectExample  `json:"rejects"` // the first rejected records
 
 	HotKeys []HotKey `json:"hot_keys"` // partition-key values frequent enough to be hot spots
 
 	Unique     bool        `json:"unique"`     // keys were checked for duplicates
 	Keys       int64       `json:"keys"`       // distinct keys
-	Repeated   int64       `json:"repeated"`   // records with the key and the values of an earlier one
+	Repeated   int64       `json:"repeated"`   // records whose key is made of the same values as an earlier record's
 	Equal      int64       `json:"equal"`      // repeated rows equal to the first row of their key
 	Different  int64       `json:"different"`  // repeated rows that differ in other columns
 	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
 	Collisions int64       `json:"collisions"` // keys made of different values
-	Colliding  int64       `json:"colliding"`  // records with such a key that differ from its first record
+	Colliding  int64       `json:"colliding"`  // records with such a key, made of other values than in its first record
 	Examples   []Collision `json:"examples"`
 
 	SpilledRows   int64   `json:"spilled_rows"`
@@ -65,7 +65,7 @@ type RejectExample struct {
 
 // Collision is a key with two records whose key columns were made of different values.
 type Collision struct {
-	Table string `json:"table,omitempty"` // if there are several
+	Table string `json:"table,omitempty"` // set if there are several tables
 	Key   Key    `json:"key"`
 	First Place  `json:"first"`
 	Other Place  `json:"other"`
@@ -80,16 +80,16 @@ type Repeat struct {
 type HotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
-	Share  float64 `json:"share"` // of the sampled rows
+	Share  float64 `json:"share"` // share of the sampled rows
 }
 
-// Check reads inputs as a load does and reports what it would reject and, with Unique, the keys that records share.
+// Check reads inputs as a load would. It reports the records that a load would reject and, with Unique, duplicate keys.
 func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	start := time.Now()
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
 	request := *cfg.Request
 	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
-	request.Reading = cfg.Memory // as in a load, which would otherwise accept records that are rejected here
+	request.Reading = cfg.Memory // as for a load, which otherwise might accept records that are rejected here
 	if cfg.Unique {
 		request.Keep = plan.KeepKeyFields
 	}
@@ -140,23 +140,23 @@ type checker struct {
 	cfg    *CheckConfig
 	plan   *plan.Plan
 	sorter *extsort.Sorter
-	// distinct holds the hashes of the keys.
+	// distinct determines whether all keys are different.
 	distinct *distinct
 	result   *CheckResult
 	hot      *partitioner.HotKeys
 	seed     maphash.Seed // for the hashes of rows
 	splits   []*table.Split
-	told     bool // the sorter was told the expected size
+	told     bool // the sorter has been told the expected size
 	buf      []byte
 }
 
-// checkPiece is the number of bytes of text read at a time: it stays in a processor's cache and yields few rows.
+// checkPiece is the number of bytes of text that are read at once. They fit in a processor's cache and yield few rows.
 const checkPiece = 256 << 10
 
-// hashShare is the divisor of the memory that gives the memory for hashes of keys.
+// hashShare is the fraction of the memory that hashes of keys may use: one hashShare-th.
 const hashShare = 16
 
-// Offsets in the sorter's data of a record: position, line, a hash of the row, the values from which the key was made.
+// Offsets in a record's data in the sorter: position, line, hash of the row, values from which the key was made.
 const (
 	keptLine   = 8
 	keptHash   = 12
@@ -213,7 +213,7 @@ func (c *checker) row(ref table.Ref) error {
 	return c.sorter.Add(ref.Key(), c.buf)
 }
 
-// placeIn returns the place of a record of a split; record and line count from 0 within the split.
+// placeIn returns the place of a record of a split. record and line count from 0 within the split.
 func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
 	if c.plan.Sources[s.Ordinal].About().Lines {
@@ -222,13 +222,13 @@ func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	return at
 }
 
-// place returns the place of a record from its data in the sorter.
+// place returns the place of a record, given its data in the sorter.
 func (c *checker) place(kept []byte) Place {
 	at := binary.BigEndian.Uint64(kept)
 	return c.placeIn(c.splits[at>>32], uint32(at), binary.BigEndian.Uint32(kept[keptLine:]))
 }
 
-// compare iterates over the keys in order and compares the values from which the records of each were made.
+// compare iterates over the keys in order. For each key, it compares the values from which its records' keys were made.
 func (c *checker) compare(ctx context.Context) error {
 	if rows := c.sorter.Len(); c.sorter.Spilled() == 0 && c.distinct.all(rows) {
 		c.result.Keys = rows

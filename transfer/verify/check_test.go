@@ -34,7 +34,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkOf checks a CSV text under a key of one string column.
+// checkOf configures a check of a CSV text with a key of one string column.
 func checkOf(t fatal, dir, text string, key keyexpr.Column) CheckConfig {
 	t.Helper()
 	path := filepath.Join(dir, "in.csv")
@@ -52,7 +52,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		text := "a,b\n"
-		sources := map[string]map[string]bool{} // the values from which each key is made
+		sources := map[string]map[string]bool{} // the values from which each key was made
 		first := map[string]string{}
 		var repeated, colliding int64
 		records := rapid.IntRange(0, 60).Draw(rt, "records")
@@ -189,11 +189,11 @@ var must = conformance.Must
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 func init() {
-	// Few draws by default; -rapid.checks sets more.
+	// Make few draws by default; -rapid.checks sets more.
 	conformance.Must(conformance.Sure{}, flag.Set("rapid.checks", "35"))
 }
 
-// world is an embedded store in memory, and a folder for inputs.
+// world is an in-memory embedded store and a folder for inputs.
 type world struct {
 	*tabletest.Store
 	t      testing.TB
@@ -231,7 +231,7 @@ func (w *world) make(t fatal, d table.Definition) string {
 
 type cells = tabletest.Cells
 
-// put replaces a row; without a stamp, its cells get the store's time.
+// put replaces a row. Without a stamp, its cells get the store's time.
 func (w *world) put(t fatal, name, id string, c cells, stamp ...int64) {
 	t.Helper()
 	must(t, tabletest.Do(w.SDK, tabletest.Put(name, tabletest.Key("id", id), c, stamp...)))
@@ -256,7 +256,7 @@ func (w *world) config(t fatal, name, text string) Config {
 			Columns: plan.Columns{Types: map[string]plan.Type{}}}}
 }
 
-// run compares and must succeed.
+// run runs a comparison, which must succeed.
 func run(t fatal, cfg Config) *Result {
 	t.Helper()
 	return conformance.Try(Run(context.Background(), cfg)).Must(t)
@@ -279,7 +279,7 @@ func wantCounts(t testing.TB, r *Result, want string) {
 	conformance.Equal(t, r.counts(), want, "counts, %+v", r.Examples)
 }
 
-// live is a source that others write to, with rows of an id and an n, and the table to compare with it.
+// live is a source that changes while it is read, whose rows have an id and an n, and a table to compare with it.
 type live struct {
 	*world
 	set    func(id string, n int)
@@ -299,13 +299,13 @@ func (l *live) config(settle time.Duration) Config {
 			Read:    plan.Read{Sources: l.origin()}}}
 }
 
-// look calls do before each request of a kind, to the table or the source, with the request's number from 1.
+// look calls do before each request for op, to the table or the source, with the number of the request from 1.
 func (l *live) look(op string, do func(n int)) {
 	n := 0
 	var busy sync.Mutex
 	l.faults.Only = func(string) bool { return true }
 	l.faults.Decide = func(r faults.Request) faults.Fault {
-		if r.Operation == op && busy.TryLock() { // requests of do itself do not count
+		if r.Operation == op && busy.TryLock() { // requests made by do do not count
 			n++
 			do(n)
 			busy.Unlock()
@@ -347,7 +347,7 @@ var sources = map[string]func(t *testing.T) *live{
 	},
 }
 
-// eachSource runs a test with each kind of source, in a bubble where waits take no time.
+// eachSource runs a test with each kind of source, in a bubble in which waits take no time.
 func eachSource(t *testing.T, test func(*testing.T, *live)) {
 	for name, open := range sources {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, open(t)) }) })
@@ -362,7 +362,7 @@ func examplesOf(r *Result) string {
 	return strings.Join(all, "; ")
 }
 
-// changing sets up rows of each kind of difference, which settle at different rereads of the table.
+// changing sets up rows with each kind of difference. They settle at different rereads of the table.
 func (l *live) changing() {
 	for _, id := range []string{"a", "equal", "missing", "moving", "withdrawn"} {
 		l.set(id, 1)
@@ -375,7 +375,7 @@ func (l *live) changing() {
 		switch n {
 		case 1:
 			l.apply("missing", 1)
-			l.set("late", 1) // not seen in this reread: the source was read before
+			l.set("late", 1) // too late for this reread of the source
 		case 2:
 			l.apply("moving", 1)
 		case 3:
@@ -396,7 +396,7 @@ func TestRowsInFlightSettle(t *testing.T) {
 	})
 }
 
-// A record that the load rejected has another number when a live source is read again.
+// When a live source is read again, a record that the load rejected may have another number.
 func TestNumbersOfALiveSourceAreNotBelieved(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		l.set("a", 1)
@@ -433,7 +433,7 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 		cfg = l.config(30 * time.Second)
 		cfg.ExtraFails = false
 		r = run(t, cfg)
-		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // with the late row, without the surplus one
+		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // including the late row, but not the surplus row
 			t.Errorf("%+v, %s", s, r.counts())
 		}
 	})
@@ -532,7 +532,7 @@ func TestSettlingEndsWithItsContext(t *testing.T) {
 		l.set("a", 1)
 		stopped := errors.New("stopped")
 		for _, after := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-			// while it waits, and when it begins to read
+			// End the context during a wait or when reading begins.
 			ctx, stop := context.WithCancelCause(t.Context())
 			time.AfterFunc(after, func() { stop(stopped) })
 			began := time.Now()

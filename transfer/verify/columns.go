@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nameColumns finds the columns in which examples differ by rereading their records; streams cannot be reread.
+// nameColumns finds the columns in which examples differ. It rereads their records, unless the input is a stream.
 func (v *verifier) nameColumns(ctx context.Context) error {
 	open, unnamed, given := map[Place]*Example{}, map[uint64]string{}, map[*Example]shown{}
 	known := true
@@ -86,7 +86,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	return err
 }
 
-// differing names the columns in which an example's rows differ, unless known, and returns the input row's cells.
+// differing sets the columns in which an example's rows differ, unless known, and returns the input row's cells.
 func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
 	given = shown{}
 	if e.cells == nil {

@@ -26,18 +26,18 @@ type judge struct {
 	*plainbuffer.Hasher
 	mode     table.Mode
 	sums     bool              // rows with equal sums are equal
-	wide     bool              // records are self-describing: cells may have several versions
+	wide     bool              // records are self-describing, so cells may have several versions
 	names    map[uint64]string // names of the schema's attributes, by hash
 	versions int               // number of versions that the table keeps
 	oldest   int64             // oldest timestamp that the table keeps, in milliseconds; older cells may be gone
-	loaded   int64             // earliest write of cells without a timestamp; -1 if unknown
+	loaded   int64             // earliest time at which cells without a timestamp were written; -1 if unknown
 
 	hashes map[string]uint64 // hashes of column names
 	got    map[uint64][]got  // versions read, newest first, by column hash
 }
 
 type difference struct {
-	columns []string // known names; nil if only the record shows which columns differ
+	columns []string // known names; nil if the record must be reread to find the columns that differ
 	unnamed []uint64 // hashes of names that only the records have
 	reduced []uint64 // hashes of all differing columns of an update
 }
@@ -51,14 +51,14 @@ func (j *judge) columnOf(name string) uint64 {
 	h, ok := j.hashes[name]
 	if !ok {
 		h = j.Column(name)
-		if len(j.hashes) < 1<<16 { // a table may have other columns in each row
+		if len(j.hashes) < 1<<16 { // rows of a table may all have different columns
 			j.hashes[name] = h
 		}
 	}
 	return h
 }
 
-// sum returns the hash of a row's newest cells.
+// sum returns the sum of a row's newest cells.
 func (j *judge) sum(r *scan.Row) (sum uint64) {
 	for i, c := range r.Columns {
 		if i > 0 && r.Columns[i-1].ColumnName == c.ColumnName {
@@ -69,18 +69,18 @@ func (j *judge) sum(r *scan.Row) (sum uint64) {
 	return sum
 }
 
-// delivered hashes a cell whose value is in the SDK's form.
+// delivered hashes a cell whose value has the SDK's type.
 func (j *judge) delivered(column uint64, v any) uint64 {
 	value := client.ValueOf(v)
 	return j.Cell(column, &value)
 }
 
-// same reports whether a row with this sum is certainly equal to an expected one. If false, compare decides.
+// same reports whether a row with the given sum is known to equal an expected one. If it is not, compare decides.
 func (j *judge) same(w *want, sum uint64) bool {
 	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
 }
 
-// read stores the versions of a row's cells in got; r may be nil.
+// read stores the versions of a row's cells in j.got. r may be nil.
 func (j *judge) read(r *scan.Row) {
 	clear(j.got)
 	if r == nil {
@@ -92,7 +92,7 @@ func (j *judge) read(r *scan.Row) {
 	}
 }
 
-// named names the columns in which a row of the table, which may be nil, differs.
+// named returns the names of the columns in which a row of the table differs. r may be nil.
 func (j *judge) named(columns []uint64, r *scan.Row) difference {
 	if len(columns) == 0 {
 		return difference{}
@@ -117,7 +117,7 @@ func (j *judge) named(columns []uint64, r *scan.Row) difference {
 	return d
 }
 
-// cells returns the newest cells of a row, for a later comparison.
+// cells returns hashes of the newest cells of a row, for a later comparison.
 func (j *judge) cells(r *scan.Row) map[string]uint64 {
 	cells := map[string]uint64{}
 	for _, c := range r.Columns {
@@ -128,7 +128,7 @@ func (j *judge) cells(r *scan.Row) map[string]uint64 {
 	return cells
 }
 
-// compare judges a row of the table, nil if missing, against the expectation for its key.
+// compare compares a row of the table, nil if missing, with the expectation for its key.
 func (j *judge) compare(w *want, r *scan.Row) (verdict, difference) {
 	switch j.mode {
 	case table.Delete:
@@ -192,7 +192,7 @@ func (j *judge) gone(w *want) verdict {
 	return isExpired
 }
 
-// expired reports whether a cell with that timestamp, -1 for the time of the load, may have expired.
+// expired reports whether a cell with a timestamp may have expired. -1 stands for the time of the load.
 func (j *judge) expired(stamp int64) bool {
 	if stamp < 0 {
 		stamp = j.loaded
@@ -200,7 +200,7 @@ func (j *judge) expired(stamp int64) bool {
 	return stamp >= 0 && stamp < j.oldest
 }
 
-// differ compares the cells of a replaced row with those read, and returns the columns that differ.
+// differ compares the cells of a put row with the cells read, and returns the columns that differ.
 func (j *judge) differ(cells []cell) (columns []uint64) {
 	if j.wide {
 		return j.versionsDiffer(cells)
@@ -228,7 +228,7 @@ func (j *judge) differ(cells []cell) (columns []uint64) {
 	return columns
 }
 
-// updated compares the cells that updates leave with a row of the table.
+// updated compares the cells that updates should leave with a row of the table.
 func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
 	j.read(r)
 	var columns []uint64
@@ -253,7 +253,7 @@ func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
 	return isEqual, difference{}
 }
 
-// holds reports whether the versions of a cell are those that updates leave, and whether one has expired.
+// holds reports whether a cell has the versions that updates should leave, and whether one has expired.
 func (j *judge) holds(s *state, have []got) (ok, expired bool) {
 	kept := max(j.versions, 1)
 	if len(s.values) > 0 {

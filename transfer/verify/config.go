@@ -19,45 +19,45 @@ type Config struct {
 	Request     *plan.Request // the load's request
 	Client      *tablestore.TableStoreClient
 	Sample      float64           // share of the keys to compare, between 0 and 1; 0 means all
-	Examples    int               // maximum number of each kind
+	Examples    int               // maximum number of examples of each kind
 	Workers     int               // maximum number of concurrent requests; 0 means DefaultWorkers
-	Memory      int64             // bytes of memory of the process
+	Memory      int64             // memory of the process, in bytes
 	TempDir     string            // folder for spilled rows; "" means the system's
-	TempMax     int64             // maximum disk bytes for them; 0 means no limit
+	TempMax     int64             // maximum bytes of spilled rows on disk; 0 means no limit
 	scan.Manner                   // how the table is read; ignored with Sample
-	RetryFor    time.Duration     // time limit for retrying one request; 0 means client.Patience
-	Snapshots   []source.Snapshot // from which the verified load read the same database ranges; nil means unknown
-	Returned    string            // the load's file of keys that the service generated; "" means none
+	RetryFor    time.Duration     // how long a request is retried; 0 means client.Patience
+	Snapshots   []source.Snapshot // snapshots from which the verified load read the database; nil means unknown
+	Returned    string            // the load's file of keys that the service generated; "" if there is none
 	Rejected    rundir.Rejected   // records rejected by the verified load
 	Loaded      time.Time         // start of the verified load; zero means unknown
-	Condition   table.Existence   // condition of its writes
+	Condition   table.Existence   // existence condition of the verified load's writes
 	Clock       *client.Clock     // the service's clock, from Client's responses; nil means this machine's
 	ExtraFails  bool              // surplus rows count as a failure
-	From, To    []table.Value     // range of first key columns to compare, without To; nil means unbounded
+	From, To    []table.Value     // first key columns of the bounds to compare: From inclusive, To exclusive; nil: none
 
-	// SettleFor is how long differing rows are reread, because others write to source and table; 0 reads them once.
+	// SettleFor is how long differing rows are reread if source and table change meanwhile; 0 means not at all.
 	SettleFor     time.Duration
 	mostUnsettled int64 // maximum number of rows to reread; 0 means maxUnsettled
 
-	// Changes receives the changes that would make the table equal to the inputs; nil saves the memory for input rows.
+	// Changes, if not nil, receives the changes that would make the table equal to the inputs. It needs memory for rows.
 	Changes Changes
 
-	// Stored is compared with the inputs instead of a table of Client, which may then be nil.
+	// Stored, if not nil, is compared with the inputs instead of a table. Client may then be nil.
 	Stored *Stored
 
-	Progress *Progress // kept up to date; may be nil
+	Progress *Progress // if not nil, kept up to date
 }
 
 // DefaultWorkers is the default number of concurrent requests.
 const DefaultWorkers = 16
 
-// pageMemory is the approximate memory of a worker: a page of the table, encoded and as decoded by the SDK.
+// pageMemory is the approximate memory of a worker, in bytes: a page of the table, encoded and decoded by the SDK.
 const pageMemory = 24 << 20
 
 // Progress is the progress of a comparison. It is safe for concurrent use.
 type Progress struct {
-	Read     atomic.Int64 // records
-	Compared atomic.Int64 // rows of the table
+	Read     atomic.Int64 // number of records read
+	Compared atomic.Int64 // number of rows of the table compared
 }
 
 // Result is the result of a comparison. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived +
@@ -74,46 +74,46 @@ type Result struct {
 
 	Read       int64 `json:"read"`       // records of the inputs
 	Rejected   int64 `json:"rejected"`   // records rejected by the reader or the load
-	Superseded int64 `json:"superseded"` // records superseded by another one with their key
+	Superseded int64 `json:"superseded"` // records superseded by another record with the same key
 	// NotCompared counts rejected records that the load may have accepted, so that their rows may be in the table.
 	NotCompared      int64          `json:"not_compared,omitempty"`
 	FirstNotCompared *rundir.Reason `json:"first_not_compared,omitempty"`
 
 	NotSampled int64 `json:"not_sampled,omitempty"`
 	Archived   int64 `json:"archived,omitempty"`     // records of a period without a table; not compared
-	WithoutKey int64 `json:"without_key,omitempty"`  // rows without a returned key: not written, or unacknowledged
+	WithoutKey int64 `json:"without_key,omitempty"`  // rows without a returned key: not written, or not acknowledged
 	OutOfRange int64 `json:"out_of_range,omitempty"` // records outside the compared range
 
-	Tables []TableResult `json:"tables,omitempty"` // by name, if there are several
+	Tables []TableResult `json:"tables,omitempty"` // sorted by name; set if there are several tables
 
 	Counts
-	OfRejects int64 `json:"of_rejects,omitempty"` // table rows whose key only rejected records have; only for Changes
+	OfRejects int64 `json:"of_rejects,omitempty"` // table rows whose key only rejected records have; set for Changes
 
-	Settled *Settled `json:"settled,omitempty"` // with SettleFor, unless too many rows differed
+	Settled *Settled `json:"settled,omitempty"` // set with SettleFor, unless too many rows differed
 
 	Examples []Example `json:"examples"`
-	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
-	// Snapshots are the compared snapshots of a database, with their ranges, as in the summary of a load.
+	Notes    []string  `json:"notes,omitempty"` // sentences for the user
+	// Snapshots holds the compared snapshots of a database, with their ranges, as in the summary of a load.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
-	// SourceRanges are the results for each range of such a source.
+	// SourceRanges holds the results for each range of such a database.
 	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
 	source.Position
 
-	Ranges        int     `json:"ranges"`          // key ranges compared in parallel
+	Ranges        int     `json:"ranges"`          // number of key ranges, which are compared in parallel
 	SpilledRows   int64   `json:"spilled_rows"`    // rows that did not fit in memory
 	SpilledBytes  int64   `json:"spilled_bytes"`   // maximum bytes on disk
 	ReadCU        int64   `json:"read_cu"`         // read capacity units charged by the service
 	Seconds       float64 `json:"seconds"`         // total duration
 	RowsPerSecond float64 `json:"rows_per_second"` // records plus rows of the table
 
-	// Set only for Changes.
-	Facts   []progress.Fact `json:"-"` // about the inputs and their reading
-	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps incomplete, one sentence each
+	// The following fields are set only for Changes.
+	Facts   []progress.Fact `json:"-"` // facts about the inputs and how they were read
+	Unread  []string        `json:"-"` // sentences on inputs that were left out, empty or perhaps incomplete
 	Stamped bool            `json:"-"` // a record has timestamps for its cells
 	Of      *client.Table   `json:"-"` // the compared table
 	Live    bool            `json:"-"` // the inputs change while they are read
 	Units   int64           `json:"-"` // write units of all expected rows
-	// ColumnUnits are the units of the table's columns after a sync, by name.
+	// ColumnUnits maps the table's columns to their units after a sync.
 	ColumnUnits map[string]string `json:"-"`
 }
 
@@ -124,15 +124,15 @@ type TableResult struct {
 	Counts
 }
 
-// Counts are rows by verdict.
+// Counts holds numbers of rows by verdict.
 type Counts struct {
 	RowsExpected int64 `json:"rows_expected"`
 	RowsInTable  int64 `json:"rows_in_table"` // with Sample, only sampled rows
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
-	Expired      int64 `json:"expired"` // removed by the table's time to live
-	Extra        int64 `json:"extra"`   // in the table but not in the inputs
+	Expired      int64 `json:"expired"` // rows removed by the table's time to live
+	Extra        int64 `json:"extra"`   // rows in the table but not in the inputs
 }
 
 func (c *Counts) judged(v verdict) {
@@ -165,22 +165,22 @@ const (
 	Extra     = "extra"
 )
 
-// Example is one row that is missing, different or surplus.
+// Example is a row that is missing, different or surplus.
 type Example struct {
 	Kind    string   `json:"kind"`
-	Table   string   `json:"table,omitempty"` // if there are several
+	Table   string   `json:"table,omitempty"` // set if there are several tables
 	Key     Key      `json:"key"`
 	Columns []string `json:"columns,omitempty"` // columns that differ
-	Values  []Values `json:"values,omitempty"`  // values of the first ones, if the input could be reread
+	Values  []Values `json:"values,omitempty"`  // values of the first of these columns, if the input could be reread
 	Input   *Place   `json:"input,omitempty"`   // record of the expected row
 
 	position uint64
-	cells    map[string]uint64 // hashes of the table's cells; nil when Columns are known
-	unnamed  []uint64          // hashes of further columns that differ: only self-describing records have their names
+	cells    map[string]uint64 // hashes of the table's cells; nil if Columns is known
+	unnamed  []uint64          // hashes of differing columns whose names only self-describing records have
 	stored   shown             // the table's row, if it differs
 }
 
-// Values are the cells of a column on both sides, newest first; empty if there are none.
+// Values holds the cells of a column on both sides, newest first. A side without cells is empty.
 type Values struct {
 	Column string   `json:"column"`
 	Input  []string `json:"input"`

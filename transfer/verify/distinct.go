@@ -1,15 +1,15 @@
 package verify
 
-// distinct holds hashes of keys, to determine without sorting whether all keys are different.
+// distinct holds hashes of keys to determine, without sorting, whether all keys are different.
 type distinct struct {
 	hashes []uint64
-	most   int // maximum number of hashes; with more, all are dropped and nothing is known
+	most   int // maximum number of hashes; if there are more, all are dropped and nothing is known
 }
 
-// newDistinct uses at most memory bytes, briefly twice as much.
+// newDistinct makes a distinct that uses at most memory bytes, or briefly twice as much.
 func newDistinct(memory int64) *distinct { return &distinct{most: int(memory / 8)} }
 
-// expect prepares for n hashes.
+// expect allocates memory for n hashes.
 func (d *distinct) expect(n int64) {
 	d.hashes = append(make([]uint64, 0, max(min(n, int64(d.most)), int64(len(d.hashes)))), d.hashes...)
 }
@@ -22,7 +22,7 @@ func (d *distinct) add(hash uint64) {
 	d.hashes, d.most = nil, 0
 }
 
-// all reports whether all n hashes are different, and drops them. False proves nothing.
+// all reports whether all n hashes are known to be different, and drops them.
 func (d *distinct) all(n int64) bool {
 	hashes := d.hashes
 	d.hashes = nil
@@ -60,7 +60,7 @@ func (d *distinct) all(n int64) bool {
 	return true
 }
 
-// differ reports whether all hashes are different and not zero. It returns the table, possibly enlarged, for reuse.
+// differ reports whether all hashes are different and not zero. It returns the table, which may have grown, for reuse.
 func differ(hashes, table []uint64) ([]uint64, bool) {
 	size := 64
 	for size < 2*len(hashes) {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// splits are all splits, in source order. A position is the index of a split and the number of a record in it.
+// splits holds all splits in source order. A position is the index of a split and the number of a record in it.
 type splits []*table.Split
 
 func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
@@ -25,10 +25,10 @@ func (s splits) place(position uint64) *Place {
 	return &Place{File: of.Source, Record: of.FirstRecord + int64(position&math.MaxUint32) + 1}
 }
 
-// eachSplit reads the inputs, up to the request's number of records, and calls each with every split in source order.
+// eachSplit reads the inputs, up to the request's number of records, and calls each for every split in source order.
 func eachSplit(ctx context.Context, p *plan.Plan, sums intake.Sums, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
-	flow.Lends, flow.Sums = true, sums // each keeps copies
+	flow.Lends, flow.Sums = true, sums // each must copy what it keeps
 	_, err := flow.Each(ctx, cmp.Or(p.Request.Records, -1), each)
 	return err
 }
@@ -43,7 +43,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	sums := intake.Sums{By: v.hasher, Keeps: v.keeps}
 	if v.keeps {
 		v.rows = &aside{store: sorter.Store(), memory: int(min(v.cfg.Memory/256, 1<<20))}
-		if v.plan.Wide { // their bodies are not replaced by sums
+		if v.plan.Wide { // do not replace the bodies of self-describing records with sums
 			sums = intake.Sums{}
 		}
 	}
@@ -119,7 +119,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	return nil
 }
 
-// name records the table of an ordering key.
+// name records the table that an ordering key begins with.
 func (v *verifier) name(key []byte) {
 	name, _ := table.CutTable(key)
 	if !v.named[string(name)] {
@@ -127,7 +127,7 @@ func (v *verifier) name(key []byte) {
 	}
 }
 
-// sampled reports whether the key is in the sample. All records of a key are, or none.
+// sampled reports whether the key is in the sample.
 func (v *verifier) sampled(key []byte) bool {
 	if v.cfg.Sample <= 0 {
 		return true
@@ -135,13 +135,13 @@ func (v *verifier) sampled(key []byte) bool {
 	return float64(v.hasher.Key(key)) < v.cfg.Sample*(1<<64)
 }
 
-// takeRejects passes rejected records to Changes, and adds their keys to the sorter.
+// takeRejects passes rejected records to Changes and adds their keys to the sorter.
 func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
 	for i := range p.Rejects {
 		r := p.Split.Reject(p.Rejects[i].Span, p.Rejects[i].Reason, nil)
 		if v.numberless || v.cfg.Rejected.Has(p.Split.Source, r.Location.Record) {
-			continue // the load rejected it too
+			continue // the load also rejected it
 		}
 		if v.result.NotCompared++; v.result.FirstNotCompared == nil {
 			first := rundir.ReasonOf(&r)
@@ -173,7 +173,7 @@ func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }
 
-// moreBytes returns the number of bytes to sort per row of a split, in addition to those of its block.
+// moreBytes returns the number of bytes to sort per row of a split, in addition to the bytes in its block.
 func (v *verifier) moreBytes(p *intake.Parsed) int {
 	if v.rows == nil {
 		return headBytes
@@ -188,8 +188,8 @@ func (v *verifier) moreBytes(p *intake.Parsed) int {
 	return headBytes + intake.SumBytes + placeBytes - bodies/max(rows, 1)
 }
 
-// expect tells a sorter the size of the inputs, estimated from the first split with rows: per row, its bytes in the
-// block plus more. It returns the estimated number of rows, 0 if the split does not allow an estimate.
+// expect tells a sorter the size of the inputs, estimated from the first split with rows: the bytes in its blocks plus
+// more for each row. It returns the estimated number of rows, or 0 if the split does not allow an estimate.
 func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) int64 {
 	rows, bytes := 0, 0
 	for _, b := range p.Blocks {

@@ -31,7 +31,7 @@ import (
 // hasher is shared by all judges of a test.
 var hasher = plainbuffer.NewHasher()
 
-// newJudge returns a judge for a table that keeps a number of versions of each cell, and cells from oldest on.
+// newJudge returns a judge for a table that keeps a number of versions of each cell, and no cells older than oldest.
 func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...string) *judge {
 	j := &judge{Hasher: hasher, mode: mode, versions: versions, oldest: oldest, loaded: loaded,
 		names: map[uint64]string{}, hashes: map[string]uint64{}, got: map[uint64][]got{}}
@@ -115,7 +115,7 @@ func TestSingleDifferingCellIsFound(t *testing.T) {
 type stateOf = state
 
 func TestUpdatesOfOneCell(t *testing.T) {
-	const old = 50 // expired, as the table keeps timestamps from 100 on
+	const old = 50 // expired, because the table keeps timestamps of 100 and above
 	for _, c := range []struct {
 		what        string
 		versions    int
@@ -160,7 +160,7 @@ func TestUpdatesOfOneCell(t *testing.T) {
 		ok, expired := j.holds(&c.s, c.have)
 		conformance.True(t, ok == c.ok && expired == c.expired, "%s: %v, expired %v", c.what, ok, expired)
 	}
-	j := newJudge(table.Update, 1, 100, old) // cells without a timestamp have expired too
+	j := newJudge(table.Update, 1, 100, old) // cells without a timestamp have also expired
 	ok, expired := j.holds(&state{values: []uint64{1}}, nil)
 	conformance.True(t, ok && expired, "a value that has expired: %v, %v", ok, expired)
 }
@@ -197,7 +197,7 @@ func TestNewestVersionsOfACellAreKept(t *testing.T) {
 	} {
 		j := newJudge(table.Put, c.versions, 100, c.loaded)
 		conformance.Equal(t, j.sameVersions(c.want, c.have), c.same, "%s", what)
-		// Among other columns, at any position and in any order.
+		// Compare the column among other columns, at any position and in any order.
 		j.wide = true
 		for _, other := range []uint64{1, 9} {
 			j.got = map[uint64][]got{other: {{300, 5}}}
@@ -229,7 +229,7 @@ func TestOlderVersionIsFoundInAnyColumn(t *testing.T) {
 		}
 		got := j.older(row)
 		conformance.True(t, slices.Equal(got, expected), "%s: %v, want %s", columns, got, odd)
-		// A record with only the newest versions does not equal a row that has older ones too.
+		// A record with only the newest versions does not equal a row that also has older ones.
 		j.wide = true
 		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
 		if verdict, d := j.compare(w, row); (verdict == isEqual) != (odd == "") || len(d.unnamed)+len(d.columns) != len(odd) {
@@ -309,7 +309,7 @@ func TestStoredRowsAreReadUnchangedOrRefused(t *testing.T) {
 	}
 }
 
-// oddSource fails once, at the point named by fails.
+// oddSource is a source that fails once, at the point named by fails.
 type oddSource struct {
 	source.Source
 	fails string
@@ -527,7 +527,7 @@ func TestDuplicateHashesAreFound(t *testing.T) {
 	conformance.Equal(t, d.all(1), false, "a hash of zero, which the table cannot have, says something")
 }
 
-// TestRawRowsAreJudgedLikeTheirCells: rows are compared as bytes, and by cell only if the bytes differ.
+// Rows are compared by their sums, and by cell only if the sums differ. Both must give the same verdict.
 func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	bin := func(s string) table.Value { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
@@ -601,7 +601,7 @@ func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 		sum, _ := h.Row(plainbuffer.CellsOf(body))
 		same := j.same(&want, sum)
 		verdict, _ := j.compare(&want, row)
-		// The expected result: the same columns, with values of the same type and the same bits.
+		// Rows are equal if they have the same columns, with values of the same type and the same bits.
 		byName := func(a, b column) int { return slices.Index(names, a.name) - slices.Index(names, b.name) }
 		slices.SortFunc(out, byName)
 		meant := slices.EqualFunc(in, out, func(a, b column) bool {

@@ -58,7 +58,7 @@ func (k Key) String() string {
 	return strings.Join(parts, " ")
 }
 
-// decodeKey decodes the values at the beginning of an ordering key.
+// decodeKey decodes the values of an ordering key, which may end after any column.
 func decodeKey(key []table.KeyColumn, from []byte) ([]table.Value, error) {
 	var values []table.Value
 	for _, k := range key {

@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Keys are the sorted, distinct keys of records. Close removes the files.
+// Keys holds the sorted, distinct keys of records. Close removes the files.
 type Keys struct {
 	*extsort.Sorted
 	Count int64
 	Sum   string // identifies the keys
 }
 
-// SortKeys reads inputs as a load does. A record without a valid key is an error, as its row would be omitted silently.
+// SortKeys sorts the keys of inputs, read as by a load. A record without a valid key is an error, not silently omitted.
 func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir string) (*Keys, error) {
 	request.Keep = plan.KeepKey
 	p, err := plan.Make(ctx, request, nil)
@@ -70,7 +70,7 @@ func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir 
 	return k, nil
 }
 
-// From returns the keys from first on, each valid until the next.
+// From returns the keys at or after first. Each is valid until the next one is returned.
 func (k *Keys) From(first []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		it, last := k.Range(first, nil), []byte(nil)

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// draft is a random input and the table that a sequential load of it leaves.
+// draft is a random input, with the table that a sequential load of it should produce.
 type draft struct {
 	mode       table.Mode
 	deleteNull bool
@@ -125,7 +125,7 @@ func TestVerifyFindsExactDifferences(t *testing.T) {
 	})
 }
 
-// damage changes the table and returns the difference to be found.
+// damage changes the table and returns the difference that a comparison should find.
 func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, columns []string) {
 	row, exists := d.after[id]
 	damage := rapid.SampledFrom([]string{"extra", "row", "cell", "column", "another", "deleted"}).Draw(t, "damage")
@@ -139,7 +139,7 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 			return Different, nil
 		}
 		w.delete(t, name, id)
-		// If all columns of a row are to be absent, nothing is missing.
+		// If an update leaves no columns, no row is missing.
 		if !exists || d.mode == table.Update && len(row) == 0 {
 			return "", nil
 		}
@@ -171,7 +171,7 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 	}
 	w.update(t, name, id, cells{"other": "x"})
 	if d.mode == table.Update {
-		return "", nil // no record has written that column
+		return "", nil // no record writes that column
 	}
 	return Different, []string{"other"}
 }
@@ -204,7 +204,7 @@ func TestWithoutOrderAnyRecordOfAKeyMatches(t *testing.T) {
 	})
 }
 
-// valueOf converts a datum to the SDK's form.
+// valueOf converts a datum to the SDK's type.
 func valueOf(d record.Datum) any {
 	switch d.Kind {
 	case record.Integer:
@@ -219,7 +219,7 @@ func valueOf(d record.Datum) any {
 	return d.Bytes
 }
 
-// makeWide creates a table with an integer key, and returns a config that compares it with the source.
+// makeWide creates a table with an integer key, and returns a Config that compares it with the source.
 func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (name string, cfg Config) {
 	t.Helper()
 	name = fmt.Sprintf("t%d", w.tables.Add(1))
@@ -334,7 +334,7 @@ func TestSelfDescribingUpdatesAreCompared(t *testing.T) {
 	w := newWorld(t)
 	at := time.Now().Add(-time.Minute).UnixMilli()
 	rows := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}}}
-	for i := range int64(20) { // two records of each key
+	for i := range int64(20) { // two records for each key
 		rows.Append(record.Datum{Kind: record.Integer, Int: i / 2}, cellOf(fmt.Sprint("c", i), int(i), -1),
 			cellOf("v", int(i), at-i), cellOf("v", "x", at-i-100),
 			cellOf("gone", map[bool]any{false: nil, true: "x"}[i%2 == 0], -1))

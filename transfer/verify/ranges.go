@@ -12,7 +12,7 @@ import (
 
 // SourceRange is the result for a range of a database table.
 type SourceRange struct {
-	Range     string `json:"range"` // name of the range, with its first row
+	Range     string `json:"range"` // name of the range, including its first row
 	Read      int64  `json:"read"`
 	Equal     int64  `json:"equal"`
 	Missing   int64  `json:"missing"`
@@ -23,22 +23,22 @@ type SourceRange struct {
 	Loaded []LoadedRange `json:"loaded,omitempty"`
 }
 
-// LoadedRange is a range, or the rest of one, as read by a load.
+// LoadedRange is a range, or the rest of one, that a load read from a snapshot.
 type LoadedRange struct {
 	Range    string    `json:"range"`
 	Snapshot string    `json:"snapshot"`
 	Taken    time.Time `json:"taken"`
 }
 
-// bySource counts results by ranges of the source.
+// bySource counts results by range of the source.
 type bySource struct {
 	of  source.Ranged
-	key int // the table's key column that is the first one of the source's key; -1 means none
+	key int // index of the table's key column that is the source's first key column; -1 if there is none
 
-	found []Counts // by source
+	found []Counts // by source, each of which is a range
 }
 
-// newBySource returns nil if the source has no ranges.
+// newBySource returns nil if results cannot be counted by range.
 func (v *verifier) newBySource() *bySource {
 	of, ok := v.plan.Request.Read.Sources.(source.Ranged)
 	if !ok || v.cfg.Changes != nil || v.cfg.SettleFor > 0 || v.plan.Request.Mode == table.Delete {
@@ -62,7 +62,7 @@ func (t *tally) foundOf(source int) *Counts {
 	return f
 }
 
-// surplus counts a row that the source lacks in the range of its key, if that can be determined.
+// surplus counts a surplus row in the range of its key, if the range can be determined.
 func (t *tally) surplus(key []table.Value) {
 	if b := t.v.bySource; t.found != nil && b.key >= 0 {
 		if n, ok := b.of.RangeOf(key[b.key].Int); ok {
@@ -71,7 +71,7 @@ func (t *tally) surplus(key []table.Value) {
 	}
 }
 
-// noteRanges notes which ranges of the source have differences.
+// noteRanges adds the results by range, and notes on the ranges with differences.
 func (v *verifier) noteRanges() {
 	if v.bySource == nil {
 		return
@@ -127,7 +127,7 @@ func (s *SourceRange) note() string {
 	return text
 }
 
-// rangeOf returns the name that snapshots use for the range of a source.
+// rangeOf returns the name that snapshots give to the range of a source.
 func rangeOf(all []source.Snapshot, name string) string {
 	for _, s := range loadedOf(all, name) {
 		return s.Range

@@ -10,28 +10,28 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Kinds of kept row data. A position, the kind and its data are stored for each row.
+// Kinds of kept row data. For each row, its position, the kind and the data are kept.
 const (
 	kindWhole  = 'w' // the row is replaced; the data is the sum of its cells, which have no timestamps of their own
-	kindCells  = 'c' // an update, or cells with timestamps; the data is a list of cells
+	kindCells  = 'c' // the row is an update or its cells have timestamps; the data is a list of cells
 	kindDelete = 'd' // the row is deleted
 	kindReject = 'r' // a rejected record: any row with the key is accepted
 )
 
-// cell is the input's value of one column of one row.
+// cell is the input's value in one column of one row.
 type cell struct {
-	column uint64 // hash of its name
+	column uint64 // hash of the column's name
 	delete bool
 	stamp  int64 // -1 means the time of writing
 	hash   uint64
 }
 
-// reducer reduces rows to positions and their data. It is not safe for concurrent use.
+// reducer reduces rows to their positions and kept data. It is not safe for concurrent use.
 type reducer struct {
 	*plainbuffer.Hasher
 	mode    table.Mode
 	columns map[string]int // positions of the schema's attributes
-	names   []uint64       // hashes of their names; nil if records are self-describing
+	names   []uint64       // hashes of the attributes' names; nil if records are self-describing
 
 	buf     []byte
 	stamped bool
@@ -45,7 +45,7 @@ func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
 	return r
 }
 
-// namesOf returns the hashes of a plan's attribute names, to which kept cells refer; nil for self-describing records.
+// namesOf returns the hashes of a plan's attribute names, which kept cells refer to, or nil if records name columns.
 func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	if p.Wide {
 		return nil
@@ -57,7 +57,7 @@ func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	return names
 }
 
-const headBytes = 9 // of the position and the kind
+const headBytes = 9 // bytes of the position and the kind
 
 // reduce reduces the PlainBuffer bytes of a row, or their sum. The result is valid until the next call.
 func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
@@ -117,7 +117,7 @@ func (r *reducer) add(v plainbuffer.View) {
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
 }
 
-// cellsOf decodes kept cells, appending to dst. Names are the reducer's.
+// cellsOf decodes kept cells and appends them to dst. names must be the reducer's.
 func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 	for len(kept) > 0 {
 		c, n := cell{stamp: -1}, 8

@@ -23,15 +23,15 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returned maps records to the keys that the service generated in a load. A nil one means that records have full keys.
+// returned maps records to the keys that the service generated in a load. nil means that records have complete keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted
 	it     *extsort.Iterator
 	more   bool
-	at     []byte        // the sorted key to find
-	old    *jsonl.Parser // nil without old keys
-	key    []table.Type  // types of the old key
+	at     []byte        // the key to find in sorted
+	old    *jsonl.Parser // nil if there are no old keys
+	key    []table.Type  // types of the old key's columns
 }
 
 // appendPlace appends a source's ordinal and a record's number, from 1, in sortable form.
@@ -39,7 +39,7 @@ func appendPlace(dst []byte, source int, record int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, uint32(source)), uint64(record))
 }
 
-// readReturned reads the file of returned keys, which may exceed the memory.
+// readReturned reads the file of returned keys, which may be larger than the memory.
 func (v *verifier) readReturned() error {
 	if v.plan.Schema.Numbered == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	return nil
 }
 
-// orderingKeyOf parses the fields of a key as written by a load; nil if one of them is unknown.
+// orderingKeyOf parses the fields of a key that a load wrote. It returns nil if the generated value is unknown.
 func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, error) {
 	for i, k := range key {
 		v := table.Value{Type: k.Type}
@@ -169,7 +169,7 @@ func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, 
 	return dst, nil
 }
 
-// of returns the key of a record, nil if the file lacks it. Records must be requested in order of their old keys.
+// of returns the key of a record, or nil if the file lacks it. Records must be requested in the order of sorted.
 func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err error) {
 	s := ref.Block.Split
 	if r.old == nil {
@@ -190,7 +190,7 @@ func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err er
 		record, s.Source, r.name)
 }
 
-// oldKey appends the former key of a row, from its record.
+// oldKey appends the old key of a row, which its record contains.
 func (r *returned) oldKey(dst []byte, ref table.Ref) ([]byte, error) {
 	r.old.Reset(ref.Record())
 	rec, ok := r.old.Next()

@@ -24,11 +24,11 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// verifier compares one table, or several, with their inputs.
+// verifier compares one or several tables with their inputs.
 type verifier struct {
 	cfg      *Config
 	admin    *client.Admin
-	tables   []*target       // by name
+	tables   []*target       // sorted by name
 	named    map[string]bool // tables that records name, if there are several
 	anyOrder bool            // records of a key may be written in any order
 	plan     *plan.Plan
@@ -37,22 +37,22 @@ type verifier struct {
 	splits   splits
 	stamped  bool // a record gives its cells timestamps
 	returned *returned
-	from, to []byte // ordering keys of the compared range; nil means unbounded
+	from, to []byte // ordering keys of the compared range; nil means no bound
 	// recordsOf is the number of records of each source.
 	recordsOf []int64
-	bySource  *bySource // nil does not count by ranges of the source
+	bySource  *bySource // nil if results are not counted by range of the source
 	sorted    *extsort.Sorted
-	keeps     bool   // keep the rows, and the keys of rejected records
-	rows      *aside // nil keeps none
+	keeps     bool   // keep the rows and the keys of rejected records
+	rows      *aside // nil if rows are not kept
 	unsettled *unsettled
-	told      bool // the sorter was told the expected size
+	told      bool // the sorter has been told the expected size
 	// numberless is set if records have different numbers in this reading than in the load.
 	numberless bool
 	units      atomic.Int64
 	pages      sync.Pool // of *scan.PackedPage
 }
 
-// Run compares the inputs with the table. An error means that it could not finish; differences are not errors.
+// Run compares the inputs with the table. An error means that the comparison is incomplete. Differences are no error.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	start := time.Now()
 	v, err := newVerifier(ctx, &cfg)
@@ -109,7 +109,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r, r.balance()
 }
 
-// noteSnapshots notes which snapshots of a source were compared.
+// noteSnapshots records which snapshots of a source were compared.
 func (v *verifier) noteSnapshots() {
 	of, ok := v.plan.Request.Read.Sources.(source.Snapshots)
 	if !ok {
@@ -147,7 +147,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		to := &request.Target
 		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, slices.Clone(cfg.Stored.Table.Key), true
 		for i := range to.Key {
-			to.Key[i].Auto = false // the values are there
+			to.Key[i].Auto = false // the rows have the generated values
 		}
 		tables = append(tables, &target{Table: cfg.Stored.Table})
 	case !plan.IsTemplate(request.Target.Table):
@@ -166,13 +166,13 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	}
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{},
 		anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher(), keeps: cfg.Changes != nil}
-	// Rows are sorted anyway, so the inputs are read from front to back regardless of the write order.
+	// Rows are sorted anyway, so the inputs are read from front to back, whatever the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins,
 		max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
 		request.Keep = plan.KeepRecord // records may have an old key
 	}
-	request.Reading = cfg.Memory              // as in a load, which would otherwise accept records rejected here
+	request.Reading = cfg.Memory              // as for a load, which otherwise might accept records rejected here
 	request.Target.Create = cfg.Stored != nil // the request has its key
 	request.KeysAlone = cfg.Sample > 0
 	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
@@ -223,14 +223,14 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 	})
 }
 
-// keyRange is a range of a table's ordering keys: from is inclusive, to exclusive, nil unbounded.
+// keyRange is a range of a table's ordering keys: from is inclusive, to is exclusive, and nil means no bound.
 type keyRange struct {
 	table    *target
 	number   int
 	from, to []byte // without the table's name
 }
 
-// ranges divides the keys at partition bounds and, since these may be few, into equal parts of the inputs' keys.
+// ranges divides the keys at partition bounds and, because these may be few, into equal parts of the inputs' keys.
 func (v *verifier) ranges() []keyRange {
 	if v.cfg.Stored != nil { // read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
@@ -244,7 +244,7 @@ func (v *verifier) ranges() []keyRange {
 				cuts = append(cuts, own)
 			}
 		}
-		if bounds, err := v.partitions(t); err == nil { // an error makes the ranges only less even
+		if bounds, err := v.partitions(t); err == nil { // an error only makes the ranges less even
 			for _, b := range bounds {
 				cuts = append(cuts, table.AppendKey(nil, b))
 			}
@@ -267,7 +267,7 @@ func (v *verifier) ranges() []keyRange {
 // pageRows is slightly below the number of rows in a full page.
 const pageRows = 4900
 
-// evenRanges is the number of ranges into which the inputs' keys are divided: several per worker, with full pages.
+// evenRanges returns the number of ranges to divide the inputs' keys into: several per worker, with full pages.
 func (v *verifier) evenRanges() int {
 	n := int64(4 * v.cfg.Workers)
 	if pages := v.sorted.Len() / n / pageRows; pages > 0 {
@@ -300,7 +300,7 @@ func (v *verifier) compareAll(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // ranges not begun have no tally
+	if ctx.Err() != nil { // ranges that were not begun have no tally
 		return context.Cause(ctx)
 	}
 	v.result.Ranges = len(ranges)
@@ -308,7 +308,7 @@ func (v *verifier) compareAll(ctx context.Context) error {
 	return nil
 }
 
-// compareRange merges the inputs' keys with the table's.
+// compareRange compares the keys of the inputs in a range with the keys of the table.
 func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err error) {
 	o := v.options(r.table)
 	if o.From, err = decodeKey(r.table.Key, r.from); err != nil {
@@ -338,7 +338,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 		return t, missing(nil)
 	}
 	key := bytes.Clone(r.table.prefix)
-	rows := int64(0) // not yet added to Progress
+	rows := int64(0) // rows not yet added to Progress
 	tell := func() {
 		v.cfg.Progress.Compared.Add(rows)
 		rows = 0
@@ -385,7 +385,7 @@ func (v *verifier) options(t *target) scan.Options {
 	return o
 }
 
-// maxColumnsToGet is the service's limit for columns named in a request.
+// maxColumnsToGet is the service's limit on the columns that a request names.
 const maxColumnsToGet = 1024
 
 func (v *verifier) names() []string {
@@ -412,7 +412,7 @@ func (v *verifier) newJudge(t *target) *judge {
 	return j
 }
 
-// age updates which cells may have expired, as time passes while rows are compared.
+// age updates the time before which cells may have expired, because time passes while rows are compared.
 func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
@@ -423,7 +423,7 @@ func (v *verifier) age(j *judge, t *target) {
 	}
 }
 
-// balance checks that everything was counted exactly once.
+// balance returns an error unless every record and row was counted exactly once.
 func (r *Result) balance() error {
 	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange +
 		r.WithoutKey; sum != r.Read {

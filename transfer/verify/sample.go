@@ -27,7 +27,7 @@ func (v *verifier) compareSample(ctx context.Context) error {
 			}
 			of = v.target(w.key)
 			batch = append(batch, *w)
-			expected.now = want{} // the batch keeps the old one
+			expected.now = want{} // the batch keeps the former value
 			w = expected.next()
 		}
 		t := v.newTally(of)

@@ -17,16 +17,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Settled reports on rows that differed at first. Each was reread on both sides until both agreed or time ran out.
+// Settled reports on rows that differed at first. Each was reread on both sides until they agreed or time ran out.
 type Settled struct {
-	Differed int64   `json:"differed"` // at first; surplus rows only if they count as a failure
-	Settled  int64   `json:"settled"`  // equal later
+	Differed int64   `json:"differed"` // rows that differed at first; surplus rows only if they count as a failure
+	Settled  int64   `json:"settled"`  // rows that later were equal
 	Remain   int64   `json:"remain"`   // rows that still differ
 	Rounds   int     `json:"rounds"`   // number of rereads
 	Seconds  float64 `json:"seconds"`
 }
 
-// maxUnsettled limits the rows to reread. If more differ, rows in flight are not the reason.
+// maxUnsettled limits the number of rows to reread. If more rows differ, rows in flight are not the reason.
 const maxUnsettled = 100_000
 
 // The initial and the maximum interval between rereads.
@@ -35,14 +35,14 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// unsettled holds the differing keys, and how their rows are reread. A nil one keeps none.
+// unsettled holds the keys that differ, and knows how to reread their rows. A nil unsettled keeps no keys.
 type unsettled struct {
 	of     source.Rereads
 	places []int // position in the table's key of each column of the source's key
 
 	mu   sync.Mutex
 	keys [][]byte
-	all  int64 // including those not kept
+	all  int64 // number of differing keys, including keys that were not kept
 	most int64
 }
 
@@ -57,7 +57,7 @@ func (u *unsettled) add(key []byte) {
 	}
 }
 
-// newUnsettled refuses a source whose rows cannot be looked up by their table keys. It returns nil without SettleFor.
+// newUnsettled refuses a source whose rows cannot be looked up by their table keys. Without SettleFor, it returns nil.
 func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	r := v.plan.Request
 	inputs := strings.Join(r.ShownInputs(), ", ")
@@ -116,7 +116,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	}
 	s := &Settled{Differed: u.all}
 	r.Settled = s
-	// base has the equal rows; each round adds the rows that settled, and the last one also those that did not.
+	// base counts the equal rows. Each round adds the rows that settled; the last one also adds the rows that did not.
 	first, base, left := r.Counts, r.Counts, Counts{}
 	base.RowsExpected -= first.Missing + first.Different
 	base.RowsInTable -= first.Different
@@ -153,7 +153,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	return nil
 }
 
-// enter adds a round's counts to the result and replaces the examples by the round's, which still differ.
+// enter adds a round's counts to the result and replaces the examples with rows that still differ after the round.
 func (v *verifier) enter(a *again) {
 	r, t := v.result, a.tally
 	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected
@@ -164,7 +164,7 @@ func (v *verifier) enter(a *again) {
 	r.Examples = slices.DeleteFunc(r.Examples, func(e Example) bool { return e.Kind != Extra || v.cfg.ExtraFails })
 	for _, kind := range []string{Missing, Different, Extra} {
 		for _, e := range t.examples[kind] {
-			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // the record's number is that of the reread
+			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // the number of the record is from the reread
 				r.Examples = append(r.Examples, e)
 			}
 		}
@@ -228,19 +228,19 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	return a, err
 }
 
-// compare compares the source's rows of the keys with the table's.
+// compare compares the source's rows with the given keys with the table's.
 func (a *again) compare(ctx context.Context, keys [][]byte) error {
 	v, t := a.of, a.tally
 	it := v.sorted.Range(nil, nil)
 	expected := v.newWants(it)
 	next := expected.next()
 	for batch := range slices.Chunk(keys, scan.MaxGetRows) {
-		wants, values := make([]*want, len(batch)), make([][]table.Value, len(batch)) // nil: the source has no such row
+		wants, values := make([]*want, len(batch)), make([][]table.Value, len(batch)) // nil: not in the source
 		var err error
 		for i, key := range batch {
 			if next != nil && bytes.Equal(next.key, key) {
 				kept := *next
-				expected.now = want{} // the batch keeps the old one
+				expected.now = want{} // the batch keeps the former value
 				wants[i], next = &kept, expected.next()
 			}
 			if values[i], err = decodeKey(t.table.Key, key); err != nil {
@@ -293,7 +293,7 @@ func (a *again) judge(key []byte, w *want, row *scan.Row) error {
 	return nil
 }
 
-// name sets the columns in which an example's row differs while the row is at hand: nameColumns will not see it.
+// name sets the columns in which an example's row differs. nameColumns cannot do so, because it does not see the row.
 func (a *again) name(e *Example, w *want) error {
 	bodies, err := a.tally.bodies(w)
 	if err != nil {

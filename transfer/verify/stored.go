@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Stored is compared instead of a table. Its sources are frozen, wide and in key order, and begin with the key columns.
+// Stored is compared instead of a table. Its sources are frozen, wide and in key order, and have the key columns first.
 type Stored struct {
 	Table *client.Table // the current or former table
 	Rows  source.Origin
@@ -75,7 +75,7 @@ func (s *Stored) part(ctx context.Context, p source.Source, do func(*scan.Row) e
 	return nil
 }
 
-// row converts a record to a row as delivered by a scan.
+// row converts a record to a row as a scan would return it.
 func (s *Stored) row(rec *record.Record) *scan.Row {
 	row := &scan.Row{PrimaryKey: new(tablestore.PrimaryKey)}
 	for i, k := range s.Table.Key {
@@ -89,7 +89,7 @@ func (s *Stored) row(rec *record.Record) *scan.Row {
 	return row
 }
 
-// delivered converts a value to the SDK's form.
+// delivered converts a value to the SDK's type.
 func delivered(d *record.Datum) any {
 	switch d.Kind {
 	case record.Integer:
@@ -104,14 +104,14 @@ func delivered(d *record.Datum) any {
 	return string(d.Bytes)
 }
 
-// tableRow is a row of the table, raw or as the SDK would deliver it.
+// tableRow is a row of the table, as bytes or as the SDK would return it.
 type tableRow struct {
 	packed []byte // nil if made is the row
 	sum    uint64 // sum of packed
 	made   *scan.Row
 }
 
-// scan calls do with the ordering keys and the rows of a range of the table, or with the Stored rows.
+// scan calls do for the rows of a range of the table, or for the Stored rows, with their ordering keys.
 func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(key []byte, row tableRow) error) error {
 	if v.cfg.Stored == nil {
 		page, _ := v.pages.Get().(*scan.PackedPage)

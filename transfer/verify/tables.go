@@ -14,11 +14,11 @@ import (
 type target struct {
 	*client.Table
 	absent bool
-	// prefix begins the ordering keys of the table's rows; nil if there is only one table.
+	// prefix is the prefix of the ordering keys of the table's rows; nil if there is only one table.
 	prefix []byte
 }
 
-// bounds adds the table's prefix to two ordering keys; nil means unbounded.
+// bounds adds the table's prefix to two ordering keys. nil means no bound.
 func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	if t.prefix == nil {
 		return from, to
@@ -30,7 +30,7 @@ func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	return lower, append(slices.Clone(t.prefix), to...)
 }
 
-// findTables finds the tables that records go to. Other tables that match the template are not compared.
+// findTables finds the tables that records belong to. Other tables that match the template are not compared.
 func (v *verifier) findTables() error {
 	for _, name := range slices.Sorted(maps.Keys(v.named)) {
 		t := &target{prefix: table.AppendTable(nil, name)}

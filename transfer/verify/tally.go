@@ -14,15 +14,15 @@ type tally struct {
 	table *target
 	judge *judge
 	err   error
-	told  RangeChanges // receives differences; may be nil
+	told  RangeChanges // if not nil, receives differences
 
 	memory client.PageMemory                           // for a row that is compared by cell
-	whole  func([]table.Value, []byte) ([]byte, error) // makes complete rows of kept bytes
+	whole  func([]table.Value, []byte) ([]byte, error) // makes complete rows from kept bytes
 
 	Counts
 	superseded, ofRejects, units int64
 	examples                     map[string][]Example
-	found                        map[int]*Counts // by range of the source; nil counts none
+	found                        map[int]*Counts // by range of the source; nil if these are not counted
 }
 
 func (v *verifier) newTally(of *target) *tally {
@@ -51,7 +51,7 @@ func (t *tally) present(w *want, row tableRow) {
 	t.expected(w, t.v.unmarked(row.made))
 }
 
-// expected counts a key of the inputs with its row in the table, nil if missing.
+// expected counts a key of the inputs, given its row in the table, which is nil if missing.
 func (t *tally) expected(w *want, row *scan.Row) {
 	if t.key(w, row != nil) {
 		t.v.age(t.judge, t.table)
@@ -138,7 +138,7 @@ func (t *tally) change(w *want, row *scan.Row, differs difference) {
 	t.err = t.told.Expected(&c)
 }
 
-// example keeps an example, unless there are enough.
+// example adds an example and returns it, or returns nil if there are enough.
 func (t *tally) example(kind string, key []byte, position uint64, columns []string) *Example {
 	if len(t.examples[kind]) >= t.v.cfg.Examples {
 		return nil
@@ -158,7 +158,7 @@ func (t *tally) example(kind string, key []byte, position uint64, columns []stri
 	return &t.examples[kind][len(t.examples[kind])-1]
 }
 
-// add adds the results of all ranges, in key order.
+// add adds up the results of all ranges, in key order.
 func (v *verifier) add(tallies []*tally) {
 	r := v.result
 	examples := map[string][]Example{}

@@ -17,10 +17,10 @@ const (
 	shownBytes   = 60 // per value
 )
 
-// shown has the cells of a row as text, newest first, by column.
+// shown maps columns to the cells of a row as text, newest first.
 type shown map[string][]string
 
-// shownRow formats a row of the table; nil if r is nil.
+// shownRow formats a row of the table. It returns nil if r is nil.
 func shownRow(r *scan.Row) shown {
 	if r == nil {
 		return nil
@@ -42,7 +42,7 @@ func (s shown) addView(c plainbuffer.View) {
 	}
 }
 
-// at formats the time of a cell; "" for a negative one.
+// at formats the timestamp of a cell. It returns "" for a negative one.
 func at(ms int64) string {
 	if ms < 0 {
 		return ""
@@ -50,7 +50,7 @@ func at(ms int64) string {
 	return " at " + strconv.FormatInt(ms, 10)
 }
 
-// showValue formats a value so that its type shows, shortened to fit on a line.
+// showValue formats a value so that its type can be seen, shortened to fit on a line.
 func showValue(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -77,7 +77,7 @@ func showValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// values sets the values of the columns that differ. A record of an update, which is not whole, shows only its columns.
+// values sets the values of the columns that differ. Unless whole is set, it leaves out columns that the record lacks.
 func (e *Example) values(given shown, whole bool) {
 	for _, name := range e.Columns[:min(len(e.Columns), shownColumns)] {
 		input, has := given[name]

@@ -128,7 +128,7 @@ func TestExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
 }
 
 func TestSampleReadsOnlyItsKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+	synctest.Test(t, func(t *testing.T) { // so that waits between attempts take no time
 		w := newWorld(t)
 		name := w.make(t, table.Definition{})
 		var text strings.Builder
@@ -183,7 +183,7 @@ func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 		wantCounts(t, r, "expected 3, equal 1, missing 1, expired 1, stored 1")
 		conformance.True(t, !r.OK && len(r.Examples) == 1 && r.Examples[0].Key.String() == `id="lost"`, "%+v", r.Examples)
 	}
-	// Without timestamps in the input, the time of the load counts, if known.
+	// Without timestamps in the input, the time of the load counts, if it is known.
 	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
 	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, stored 1")
 	cfg.Loaded = now.Add(-2 * day)
@@ -266,7 +266,7 @@ func TestTableReplacedDuringAReadIsAnError(t *testing.T) {
 	}
 }
 
-// told implements Changes; call number at, from 0, fails.
+// told implements Changes. Call number at, counted from 0, fails.
 type told struct {
 	at    int
 	calls []string
@@ -300,7 +300,7 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 	const text = "id,n\na,1\nb,2\nc,1\nd,1\ne,1\nf,x\n"
 	for _, kind := range []string{"all", "a sample", "changes"} {
 		requests := 0
-		for at := 0; at <= requests; at++ { // the last one fails none
+		for at := 0; at <= requests; at++ { // in the last round, no request fails
 			cfg := w.config(t, name, text)
 			cfg.Workers = 1
 			cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
@@ -352,7 +352,7 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 	}
 }
 
-// TestComparisonStoppedBetweenRangesIsIncomplete ends the context between two ranges, so the rest are not compared.
+// TestComparisonStoppedBetweenRangesIsIncomplete ends the context between ranges, so that some are not compared.
 func TestComparisonStoppedBetweenRangesIsIncomplete(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped")
@@ -410,7 +410,7 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	conformance.True(t, len(e.Values) == shownColumns, "%d columns are shown", len(e.Values))
 }
 
-// TestRecordsAreComparedByTheirReturnedKeys compares a table with an auto-increment key, with files of returned keys.
+// TestRecordsAreComparedByTheirReturnedKeys compares a table with an auto-increment key, using files of returned keys.
 func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	w := newWorld(t)
 	const name = "numbered"
@@ -475,7 +475,7 @@ func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), cfg)), "", "without the file: no error")
 }
 
-// TestUnstorableRejectKeyIsAnError: without the key, a sync would delete the row of a rejected record.
+// Without the key of a rejected record, a sync would delete the record's row.
 func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
 	must(t, os.Mkdir(dir, 0o700))

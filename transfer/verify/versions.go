@@ -48,14 +48,15 @@ func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	return columns
 }
 
-// sameVersions compares versions of a record with those read, newest first. One without a timestamp is last in want.
+// sameVersions reports whether the versions read are the ones that a record should leave. Both are sorted, newest
+// first; a version without a timestamp is last in want.
 func (j *judge) sameVersions(want []cell, have []got) bool {
 	kept := max(j.versions, 1)
 	last := len(want) - 1
 	if want[last].stamp >= 0 {
 		return j.areVersions(want, have, -1, kept)
 	}
-	// The version without a timestamp got the time of writing, so it may be any of those read.
+	// The version without a timestamp got the time of writing, so it may be any of the versions read.
 	now, want := want[last], want[:last]
 	for i := range have {
 		if have[i].hash == now.hash && j.areVersions(want, have, i, kept-1) {
@@ -66,7 +67,7 @@ func (j *judge) sameVersions(want []cell, have []got) bool {
 	return (later || j.expired(-1)) && j.areVersions(want, have, -1, kept)
 }
 
-// areVersions reports whether have, without have[skip], equals the newest kept versions of want, but for expired ones.
+// areVersions reports whether have, without have[skip], equals the newest kept versions of want, except expired ones.
 func (j *judge) areVersions(want []cell, have []got, skip, kept int) bool {
 	at := 0
 	for _, c := range want[:min(kept, len(want))] {

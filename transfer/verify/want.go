@@ -10,34 +10,34 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// want is the expected result of one key's records, written in order or, if order does not matter, in any order.
+// want is the expected result of the records of one key, written in order or, with anyOrder, in any order.
 type want struct {
 	key      []byte
 	rows     int64
-	position uint64 // of the last record
+	position uint64 // position of the last record
 
-	aside []byte // places of kept rows: for a put the last one, else all in input order
-	units int64  // write units of these rows
+	aside []byte // places of kept rows: for a put the last one, otherwise all in input order
+	units int64  // write units of the kept rows
 
-	versions []version         // put: any of these is right
-	columns  map[uint64]*state // update: all of these, by the hash of their names
+	versions []version         // for puts: any of these is right
+	columns  map[uint64]*state // for updates: all of these must be right, by the hash of the column's name
 }
 
 // version is an expected row of a put.
 type version struct {
 	whole bool
-	hash  uint64 // if whole
-	cells []cell // if not whole
+	hash  uint64 // set if whole
+	cells []cell // set if not whole
 }
 
-// state is a column's state after updates.
+// state is the expected state of a column after updates.
 type state struct {
 	values  []uint64 // values without a timestamp, any of which may be the newest
 	absent  bool     // the column may be absent
 	stamped []stamp  // versions with timestamps, newest first
 }
 
-// stamp is a version of a cell with any of the values.
+// stamp is a version of a cell that may have any of the values.
 type stamp struct {
 	at     int64
 	values []uint64
@@ -48,9 +48,9 @@ type wants struct {
 	it       *extsort.Iterator
 	mode     table.Mode
 	anyOrder bool
-	names    []uint64 // as for cellsOf
+	names    []uint64 // for cellsOf
 	kept     bool     // items end with the places of their rows
-	more     bool     // the iterator is at an item that was not taken yet
+	more     bool     // the iterator is at an item that has not been taken yet
 	now      want
 }
 
@@ -59,7 +59,7 @@ func (v *verifier) newWants(it *extsort.Iterator) *wants {
 		kept: v.rows != nil, more: it.Next()}
 }
 
-// next returns the next key, nil after the last. The previous one becomes invalid.
+// next returns the next key, or nil after the last one. The previous result becomes invalid.
 func (w *wants) next() *want {
 	if !w.more {
 		return nil
@@ -121,7 +121,7 @@ func (w *wants) take(n *want, value []byte) {
 	}
 }
 
-// update applies an update to a column. With anyOrder, every update may have been the last one.
+// update applies an update to a column. With anyOrder, any update may have been the last one.
 func (s *state) update(c cell, anyOrder bool) {
 	switch {
 	case c.delete:

@@ -21,8 +21,7 @@ import (
 
 // Find looks for keys where the SDKs do: in two families of environment variables, then in the provider chain of the
 // official credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain is asked,
-// which may be slow, and with its error if it fails. If a key server fails for client.Patience, the error is a
-// *DownError.
+// which may be slow, and with its error if it fails. A key server that fails for client.Patience is a *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
@@ -147,8 +146,7 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks for keys in one family of variables, such as FAMILY_ACCESS_KEY_ID plus suffix. It returns nil if
-// none is set.
+// Environment looks for keys in a family of variables such as FAMILY_ACCESS_KEY_ID plus suffix, or returns nil.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -201,8 +199,7 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again. The chain renews a token three minutes before it
-// expires.
+// keptFor is how long keys are used before the chain is asked again. It renews tokens that expire within three minutes.
 const keptFor = 5 * time.Second
 
 // GetCredentials returns the chain's keys. If the chain fails, it returns the last ones, which may have expired.

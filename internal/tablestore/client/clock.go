@@ -146,8 +146,7 @@ func (c *Clock) Now() time.Time {
 	return earliest.Add(latest.Sub(earliest) / 2)
 }
 
-// Lag returns how far this machine's clock is behind the service's: a negative time if it is ahead, 0 if the difference
-// is unknown or below the precision.
+// Lag returns how far this machine's clock lags the service's: negative if it is ahead, 0 if unknown or too imprecise.
 func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)

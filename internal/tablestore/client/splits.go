@@ -19,8 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Fields of DescribeTable's response that the SDK drops: partition bounds (PlainBuffer rows with one column) and
-// creation time.
+// Fields of DescribeTable that the SDK drops: partition bounds (PlainBuffer rows with one column) and creation time.
 const (
 	shardSplits  protowire.Number = 6
 	creationTime protowire.Number = 9

@@ -150,8 +150,7 @@ var (
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 )
 
-// node converts an expression or its negation. It negates the comparisons themselves, because the effect of the
-// service's NOT on a missing column is not documented.
+// node converts an expression or its negation. It negates comparisons: NOT with a missing column is undocumented.
 func (r *reader) node(n ast.Node, not bool) (*node, error) {
 	r.count++
 	switch n := n.(type) {

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// brief checks a row like Append, given the size of its key, appends a Body that is not whole, and returns the accounted
-// size.
+// brief checks a row like Append, given its key's size, appends a Body that is not whole, and returns the row's size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {

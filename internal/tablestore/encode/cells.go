@@ -29,7 +29,7 @@ func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.New
 
 func (n *Name) String() string { return n.text }
 
-// own encodes Cells after the schema's columns, which have the given size and count. It returns the added size and count.
+// own encodes Cells after the schema's columns, whose size and count are given, and returns the added size and count.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
 	e.row++
 	limit := table.MaxColumns - e.ReserveCells

@@ -31,7 +31,7 @@ type Encoder struct {
 	numbered   int // index of the key column with a placeholder; 0 if there is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve and ReserveCells are the bytes and cells that sending may add to a row. StampBytes is the size of a timestamp.
+	// Reserve and ReserveCells are the bytes and cells that sending may add. StampBytes is the size of a timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int

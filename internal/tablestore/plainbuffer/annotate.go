@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The functions below change encoded rows. They continue the existing checksums, so they need not read names and values.
+// The functions below change encoded rows. They continue existing checksums and so need not read names and values.
 
 // AppendWithCell appends a put or updated row with one more cell at the end.
 func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {

@@ -453,8 +453,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(AppendStamped(nil, r.EndDelete(), 1)), "", "a delete is stamped")
 }
 
-// Similar values, and strings that differ in a bit, in length or by a swap, have different hashes. One of 10⁹ runs has a
-// chance collision.
+// Similar values, and strings that differ in a bit, in length or by a swap, have different hashes. One run in 10⁹ fails
+// by chance.
 func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	h := NewHasher()
 	type cell struct {

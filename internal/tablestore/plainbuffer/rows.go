@@ -88,8 +88,7 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 }
 
 // Read reads a header and the rows after it, passes them to the sink, if it is not nil, and returns their number. It
-// checks that the rows are complete and that every length and checksum is right. The sink receives the rows before an
-// error.
+// checks every length and checksum, and that the rows are complete. The sink receives the rows before an error.
 func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -119,8 +118,7 @@ func (s *Rows) Reset() {
 }
 
 // Split is like Read for callers that use rows as bytes. plain reports whether all rows can be in a table: each has a
-// key of key types and then attributes with values, without deletions. Only then is to valid, and Cells can iterate over
-// the rows.
+// key of key types and then attributes with values, without deletions. Only then is to valid for use with Cells.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {

@@ -23,8 +23,7 @@ type Formatter interface {
 }
 
 // CSV writes rows as in RFC 4180 with a header: the primary key first, then the given attribute columns. A missing cell
-// is an empty field, an empty string or binary value is a quoted empty field, and binary values are base64. A load reads
-// back the same values.
+// is an empty field, an empty string or binary value is "", and a binary value is base64. Loads restore these values.
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
@@ -157,9 +156,8 @@ func quotes(s []byte) bool {
 	return found != 0
 }
 
-// JSONL writes rows as JSON objects, one per line, keys first. The text shows the type of every value: an integer has no
-// fraction, a double has a fraction or an exponent, and a binary value is an object {"base64": "…"}. NaN and infinities
-// are errors.
+// JSONL writes rows as JSON objects, one per line, keys first. The text shows each value's type: an integer has no
+// fraction, a double has one or an exponent, and a binary value is {"base64": "…"}. NaN and infinities are errors.
 type JSONL struct {
 	w    *bufio.Writer
 	keys []string

@@ -11,9 +11,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Gate limits the rate at which scans consume read capacity units. A request reserves the average cost. The response
-// contains the true cost, and the difference delays later requests. It is safe for concurrent use. A nil Gate never
-// waits.
+// Gate limits the rate at which scans consume read capacity units. A request reserves the average cost; the response
+// has the true cost, and the difference delays later requests. It is safe for concurrent use. A nil Gate never waits.
 type Gate struct {
 	rate float64 // units per second
 
@@ -71,8 +70,7 @@ type Manner struct {
 	OnRows func(n int)
 }
 
-// Waits reports waits for a service that refuses requests or does not respond. It is safe for concurrent use. A nil
-// Waits reports nothing.
+// Waits, unless nil, reports waits for a service that refuses or does not respond. It is safe for concurrent use.
 type Waits struct {
 	tell func(why string, most time.Duration)
 

@@ -14,9 +14,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey parses a key, or its first columns, as a user types it: values separated by commas. A string may be written
-// as a JSON string, and must be if it contains a comma or begins with a quote. A binary value is 0x and hexadecimal
-// digits.
+// ParseKey parses a key, or its first columns, as a user types it: values separated by commas. A string may be JSON,
+// and must be if it contains a comma or begins with a quote. A binary value is 0x and hexadecimal digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)
@@ -63,7 +62,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 
 const dots = ".."
 
-// CompareBounds compares bounds, which are values of first key columns. A bound sorts before all keys that begin with it.
+// CompareBounds compares bounds: values of first key columns. A bound sorts before all keys that begin with it.
 func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }

@@ -41,8 +41,8 @@ func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name s
 }
 
 // Read returns, in increasing order, the first partition-key value of every partition but the first. exact means that
-// the service reported them. Otherwise they are guessed from the sizes of key ranges, at most once a minute; in between,
-// Read returns the last guess or its error. Nothing is retried. now is the current time.
+// the service reported them. Otherwise they are guessed from the sizes of key ranges, at most once a minute; in
+// between, Read returns the last guess or its error. Nothing is retried. now is the current time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
 	if err == nil && p.See != nil {
@@ -86,7 +86,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 // unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns an upper limit of the table's size, from the service's splits. Like a guess, it costs read capacity units.
+// Size returns an upper limit of the table's size, from the service's splits. Like a guess, it costs read units.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
@@ -166,9 +166,8 @@ func increasing(bounds []table.Value) []table.Value {
 	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
 }
 
-// Cuts returns increasing keys, or first columns of keys, that divide a table into ranges of about the same size. There
-// are at least ranges of them if the table is large enough and the service offers enough splits. Otherwise the cuts are
-// partition bounds.
+// Cuts returns increasing keys, or first columns of keys, that divide a table into about equal ranges: at least ranges
+// of them, if the table is large enough and the service offers the splits. Without splits, it returns partition bounds.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split

@@ -102,7 +102,7 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 	})
 }
 
-// bound makes a key that begins with values. Other columns get the minimum or, if there are no values, the value of open.
+// bound makes a key that begins with values; the other columns get the minimum. Without values, open adds the columns.
 func bound(key []table.KeyColumn, values []table.Value,
 	open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)

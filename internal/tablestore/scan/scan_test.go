@@ -455,7 +455,7 @@ func TestLongestKeyValue(t *testing.T) {
 	}
 }
 
-// priced is a service whose pages cost units and take time.
+// priced is a service whose pages take 20 ms and cost 100 or 1,000 units each.
 type priced struct {
 	mu           sync.Mutex
 	pages, units int

@@ -13,9 +13,8 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool stores the rows of a scan, compressed, until their columns and types are known, with which a Parquet file
-// begins. Reading the table twice would cost twice as much and could return other rows. Output up to a Flush can be
-// replayed.
+// Spool stores the rows of a scan, compressed, until their columns and types are known, which begin a Parquet file.
+// Reading the table twice would double the cost and could return other rows. Output up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder

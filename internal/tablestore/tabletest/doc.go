@@ -1,3 +1,2 @@
-// Package tabletest provides tests with an in-memory engine and its clients, and writes rows with the SDK. Only tests
-// import it.
+// Package tabletest gives tests an in-memory engine with clients, and writes rows with the SDK. Only tests import it.
 package tabletest

@@ -16,9 +16,9 @@ type Request struct {
 	Target   string // name of the instance, as in export manifests
 	Policy   *lifecycle.Policy
 	Template *lifecycle.Template
-	Now      time.Time      // of the policy
-	Archive  *archive.Place // for the policy's last class; nil if it does not archive
-	// DropExpired drops expired tables; tables of a class that archives, only after their export.
+	Now      time.Time      // the time for which ages are computed
+	Archive  *archive.Place // archive of the policy's last class; nil if the class does not archive
+	// DropExpired drops expired tables. A table of a class that archives is dropped only after its export.
 	DropExpired bool
 }
 
@@ -35,14 +35,14 @@ const (
 type Item struct {
 	lifecycle.Change
 	State State
-	Err   error  // reason of Failed
-	Note  string // note for the user, or ""
+	Err   error  // why the state is Failed
+	Note  string // note for the user; may be ""
 
 	Export  *archive.Manifest // the complete export of an expired table, or nil
-	Drop    bool              // planned; Dropped says whether it was done
-	Dropped bool
+	Drop    bool              // the plan is to drop the table
+	Dropped bool              // the table has been dropped
 
-	table *client.Table // as found
+	table *client.Table // the table as Look found it
 }
 
 // Exports reports whether an expired table still needs a complete export.
@@ -50,8 +50,8 @@ func (i *Item) Exports() bool { return i.Class.Archives() && i.Export == nil }
 
 type Plan struct {
 	Request
-	Items  []*Item  // by period
-	Others []string // tables with names that merely resemble the template
+	Items  []*Item  // sorted by period
+	Others []string // tables whose names only resemble the template
 }
 
 // Look determines the changes that the policy requires. It changes nothing.
@@ -71,7 +71,7 @@ func Look(ctx context.Context, r Request) (*Plan, error) {
 		}
 		item, err := r.look(ctx, name)
 		if errors.Is(err, client.ErrNoTable) {
-			continue // dropped since it was listed
+			continue // it was dropped after it was listed
 		}
 		if err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	return i, nil
 }
 
-// exported returns an expired table's complete export or nil, ignoring those of dropped namesakes or without a file.
+// exported returns an expired table's complete export, or nil. It must not be of a dropped table or lack its archive.
 func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
 	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
 	if err != nil || m == nil || m.State != archive.Verified {
@@ -120,7 +120,7 @@ func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, err
 	return m, nil
 }
 
-// File returns the place of an expired table's complete export, "" if there is none.
+// File returns the place of an expired table's complete export, or "" if there is none.
 func (p *Plan) File(i *Item) string {
 	if i.Export == nil {
 		return ""

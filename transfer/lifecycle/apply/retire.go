@@ -13,7 +13,7 @@ import (
 // lineEvery is the interval at which a long export reports progress.
 const lineEvery = 5 * time.Second
 
-// retire exports an expired table, unless that is done or its class only drops, and drops it if requested.
+// retire exports an expired table, unless its export is complete or its class only drops, and drops it if requested.
 func (r *runner) retire(ctx context.Context, item *Item) error {
 	name := item.Have.Name
 	if item.Class.Archives() {
@@ -38,10 +38,10 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	if !item.Drop {
 		return nil
 	}
-	return r.drop(ctx, item) // its export was made or compared in this run
+	return r.drop(ctx, item) // the export was made or compared in this run
 }
 
-// compareEarlier gives the item an earlier export if it equals the table now: only exports compared in this run count.
+// compareEarlier sets item.Export to an earlier export if that equals the table now. Only this run's comparison counts.
 func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subject) error {
 	item.Export = nil
 	m, err := r.Archive.Latest(ctx, r.Target, item.Have.Name)
@@ -61,7 +61,7 @@ func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subj
 	return nil
 }
 
-// drop deletes a table, unless its name now belongs to another. If its class archives, its export was just found equal.
+// drop drops a table, unless another table now has its name. An export of it has just been found equal.
 func (r *runner) drop(ctx context.Context, item *Item) error {
 	if err := r.Admin.Same(item.table); err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
-// contents lists the exports of the archive by name, with their number of rows and their table.
+// contents lists the exports of the archive by name, with their numbers of rows and their tables.
 func (w *world) contents() string {
 	w.t.Helper()
 	store := conformance.Try(jobdir.Open(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
@@ -76,7 +76,7 @@ func (w *world) manifest(month string) *archive.Manifest {
 	return m
 }
 
-// expired returns a world where two months have expired and one has not.
+// expired returns a world in which two months have expired and one has not.
 func expired(t *testing.T) *world { return expiredIn(t, filepath.Join(t.TempDir(), "archive")) }
 
 func expiredIn(t *testing.T, dir string) *world {
@@ -171,7 +171,7 @@ func TestTableThatKeepsChangingIsNotDropped(t *testing.T) {
 	conformance.Equal(t, w.tables(), "c_202401 0/50 -1 1, c_202408 0/50 -1 1", "tables")
 }
 
-// TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
+// TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary cell.
 func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w := expired(t)
 	must(t, w.own.SetOptions("c_202402", -1, 5))
@@ -225,7 +225,7 @@ func TestRecreatedTableGetsItsOwnExport(t *testing.T) {
 	conformance.Equal(t, w.contents(), strings.Replace(exported, ", ", ", c_202401-2 6, ", 1), "archive")
 }
 
-// TestTableReplacedDuringRetirementIsKept replaces the table by an equal one before each request in turn.
+// TestTableReplacedDuringRetirementIsKept replaces the table with an equal one before each request in turn.
 func TestTableReplacedDuringRetirementIsKept(t *testing.T) {
 	for _, at := range []struct {
 		operation string
@@ -285,7 +285,7 @@ func TestInterruptedRunIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// cutShort ends a run at a request, and reports whether the run got that far.
+// cutShort ends a run at request number at, and reports whether the run sent that many.
 func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	dir := filepath.Join(t.TempDir(), "archive")
 	if remote {
@@ -322,7 +322,7 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses all writes from the nth on, for every n.
+// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses the nth write and all later ones, for every n.
 func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")

@@ -23,7 +23,7 @@ const DefaultInterval = client.ThroughputInterval
 // Clock is the clock that paces changes.
 type Clock struct {
 	Now func() time.Time
-	// Wait returns after a duration, or earlier with the cause of the context's end.
+	// Wait waits for a duration. If the context ends before, it returns the cause.
 	Wait func(context.Context, time.Duration) error
 }
 
@@ -31,16 +31,17 @@ var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
 // Pace controls the execution of a plan.
 type Pace struct {
-	Interval time.Duration // between changes of a table's throughput; 0 means DefaultInterval, negative none
+	Interval time.Duration // between changes of a table's throughput; 0 means DefaultInterval, negative no wait
 	Clock    Clock         // the zero Clock means SystemClock
 	Say      words.Say     // receives progress; may be nil
-	RetryFor time.Duration // per page read from a table; 0 means client.Patience
+	RetryFor time.Duration // how long a page of a table is retried; 0 means client.Patience
 }
 
 // Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others.
-// The error is the context's cause, or one that stops every item; unfinished items stay Planned, for the next Look.
+// The error is the context's cause or an error that stops every item. Unfinished items remain Planned.
 //
-// Options come first, as they may change at any time, then throughput as due; meanwhile expired tables are retired.
+// Run changes options first, because they may change at any time, and then throughput when each change is due. It
+// retires expired tables while it waits.
 func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r := &runner{Plan: p, Pace: pace}
 	r.Interval = cmp.Or(r.Interval, DefaultInterval)
@@ -81,17 +82,17 @@ type runner struct {
 	Pace
 	waiting []*turn
 	expired []*Item
-	lock    func() error // of the archive, taken once
+	lock    func() error // locks the archive once
 }
 
-// turn is a table whose throughput changes.
+// turn is a throughput change that is not done yet.
 type turn struct {
 	item     *Item
 	due      time.Time
 	refusals int
 }
 
-// begin changes options and determines when each throughput change is due.
+// begin changes options, and determines when each throughput change is due.
 func (r *runner) begin(ctx context.Context) error {
 	for _, item := range r.Items {
 		if item.State != Planned {
@@ -124,7 +125,7 @@ func (r *runner) begin(ctx context.Context) error {
 	return nil
 }
 
-// settle records the end of an item. It returns an error only if it would stop the others too.
+// settle records the end of an item. It returns an error only if the error stops all items.
 func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	if err == nil {
 		item.State = Done
@@ -141,14 +142,14 @@ func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	return nil
 }
 
-// hopeless reports whether no table can be changed: the service is unreachable, or the key is not accepted.
+// hopeless reports whether an error means that no table can be changed: the service is unreachable or refuses the key.
 func hopeless(err error) bool {
 	var ots *tablestore.OtsError
 	var dial *net.OpError
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf returns the time when a table's throughput may be changed.
+// dueOf returns when a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil
@@ -156,7 +157,7 @@ func (r *runner) dueOf(item *Item) (time.Time, error) {
 	return r.Admin.Changeable(item.Have.Name, r.Interval, r.Clock.Now())
 }
 
-// next returns the first table due, older periods first; nil if there is none.
+// next returns the change that is due first, or nil if there is none. Older periods precede newer ones.
 func (r *runner) next() *turn {
 	if len(r.waiting) == 0 {
 		return nil
@@ -164,7 +165,7 @@ func (r *runner) next() *turn {
 	return slices.MinFunc(r.waiting, func(a, b *turn) int { return a.due.Compare(b.due) })
 }
 
-// reserve changes a table's throughput, or postpones it if the service says that it is too soon.
+// reserve changes a table's throughput, or postpones the change if the service refuses it as too early.
 func (r *runner) reserve(ctx context.Context, t *turn) error {
 	item := t.item
 	err := r.Admin.Reserve(item.Have.Name, item.Want.Read, item.Want.Write)
@@ -182,7 +183,7 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 	return r.settle(ctx, item, err)
 }
 
-// putOff determines when to try again, or that the change was already applied, as after a lost answer.
+// putOff determines when to try again. already means that the change has been applied, as after a lost response.
 func (r *runner) putOff(t *turn) (already bool, err error) {
 	name := t.item.Have.Name
 	now, err := r.Admin.Describe(name)
@@ -206,7 +207,7 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 	return false, err
 }
 
-// maxWait is the longest wait without a message.
+// maxWait is the longest wait between two messages.
 const maxWait = 30 * time.Second
 
 func (r *runner) wait(ctx context.Context, next *turn) error {

@@ -26,7 +26,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 )
 
-// months returns a world with a table of each class, a table of a future month, and two whose names are not months.
+// months returns a world with a table of each class, a table of a future month, and two tables not named for a month.
 func months(t *testing.T, now string, o server.Options) *world {
 	w := newWorld(t, now, o)
 	for _, month := range []string{"202401", "202403", "202404", "202405", "202406"} {
@@ -74,7 +74,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 	for _, i := range p.Items {
 		conformance.Equal(t, i.State, Unchanged, "%s", i.Have.Name)
 	}
-	if len(w.requests) != 6 { // the list and the descriptions
+	if len(w.requests) != 6 { // one for the list, five for descriptions
 		t.Errorf("requests %v", w.requests)
 	}
 }
@@ -82,7 +82,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	changed := w.clock
-	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // another process has just changed one
+	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // as if another process had just changed it
 		t.Fatal(err)
 	}
 	w.clock = w.clock.Add(30 * time.Second)
@@ -108,7 +108,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 func TestRefusedThroughputChangeIsRetried(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
 	must(t, w.own.Reserve("c_202405", 7, 7))
-	w.pace.Interval = 40 * time.Second // shorter than the service's own
+	w.pace.Interval = 40 * time.Second // shorter than the service's interval
 	got := outline(w.mustRun())
 	conformance.True(t, !strings.Contains(got, "failed") && !strings.Contains(got, "planned"), "%s, %q", got, w.said)
 	n := w.count("UpdateTable") - 6
@@ -127,7 +127,7 @@ func TestNegativeIntervalDisablesWaits(t *testing.T) {
 func TestAlwaysRefusedTableDoesNotStopOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
 	must(t, w.own.Reserve("c_202404", 7, 7))
-	w.pace.Interval = 20 * time.Second // the service refuses requests with a clock too far from its own
+	w.pace.Interval = 20 * time.Second // the service refuses requests if the client's clock is too far from its own
 	p := w.mustRun()
 	for _, i := range p.Items {
 		if failed := i.Have.Name == "c_202404"; failed != (i.State == Failed) || failed != (i.Err != nil) {
@@ -137,14 +137,14 @@ func TestAlwaysRefusedTableDoesNotStopOthers(t *testing.T) {
 	err := p.Items[2].Err
 	conformance.True(t, errors.Is(err, client.ErrTooFrequent) &&
 		strings.Contains(err.Error(), "refused 10 times in a row"), "%v", err)
-	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options are changed although throughput is refused
+	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options change although the service refuses the throughput
 		t.Errorf("tables %s", w.tables())
 	}
 }
 
 func TestChangeWithALostAnswerIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
-	// The service refuses a repeated change even if it changes nothing; the engine does not, so the test does.
+	// Unlike the engine, the service refuses a repeated change even if it changes nothing, so make it be refused.
 	w.before = func(operation string) error {
 		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first change of throughput
 			w.before = nil
@@ -209,7 +209,7 @@ func TestUnreachableServiceEndsTheRun(t *testing.T) {
 	p := w.look()
 	w.before = func(string) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")} }
 	w.requests = nil
-	// One table is tried, for the shortest retry time.
+	// The run tries one table, for the shortest retry time.
 	err := p.Run(context.Background(), w.pace)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "c_202403") && len(w.requests) <= 6,
 		"%v after %v", err, w.requests)
@@ -256,7 +256,7 @@ classes:
   - {archive: %s}
 `
 
-// world is an instance with monthly tables, a policy, and a clock that only moves while a run waits.
+// world is an instance with monthly tables, a policy, and a clock that advances only while a run waits.
 type world struct {
 	t   *testing.T
 	own *client.Admin // without faults
@@ -269,9 +269,9 @@ type world struct {
 	request  Request  // without Admin
 	pace     Pace
 
-	// before is called before each request is sent, lost after each answer; the client gets their error, if any.
+	// before is called before each request, lost after each response. If they return an error, the client gets it.
 	before, lost func(operation string) error
-	stop         context.CancelCauseFunc // of the current run
+	stop         context.CancelCauseFunc // ends the current run
 }
 
 func newWorld(t *testing.T, now string, o server.Options) *world {
@@ -380,7 +380,7 @@ func (w *world) place() *archive.Place {
 	return conformance.Try(archive.At(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
 }
 
-// run looks and carries out the plan. A run ended by w.stop returns the cause.
+// run makes a plan and carries it out. A run ended by w.stop returns the cause.
 func (w *world) run() (*Plan, error) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -410,7 +410,7 @@ func (w *world) tables() string {
 	return strings.Join(all, ", ")
 }
 
-// outline formats a plan in short.
+// outline formats a plan briefly.
 func outline(p *Plan) string {
 	var all []string
 	for _, i := range p.Items {

@@ -32,12 +32,12 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var must = conformance.Must
 
-// kept is a table t in an engine. Its scans are counted; each reads one page.
+// kept is a table t in an engine. It counts scans, each of which reads one page.
 type kept struct {
 	t *testing.T
 	*tabletest.Store
 	readings int
-	before   func(reading int) error // its error fails the scan
+	before   func(reading int) error // called before each scan, which fails with its error
 }
 
 func of(t *testing.T, rows int) *kept {
@@ -49,7 +49,7 @@ func of(t *testing.T, rows int) *kept {
 	return k
 }
 
-// add puts rows with ids from one on.
+// add puts rows with consecutive IDs, beginning with from.
 func (k *kept) add(from, rows int) {
 	k.t.Helper()
 	for id := from; id < from+rows; id++ {
@@ -91,7 +91,7 @@ func at(t *testing.T, name string) *Place {
 
 func open(t *testing.T) *Place { return at(t, filepath.Join(t.TempDir(), "made", "by", "it")) }
 
-// everywhere runs a test with a folder and with an object store.
+// everywhere runs a test in a folder and in an object store.
 func everywhere(t *testing.T, test func(t *testing.T, p *Place)) {
 	t.Run("folder", func(t *testing.T) { test(t, open(t)) })
 	t.Run("store", func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// interrupt ends an export in the middle of its scan, and returns how many pages the complete scan reads.
+// interrupt ends an export in the middle of its scan, and returns the number of pages that a complete scan reads.
 func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
 	t.Helper()
 	p.PartBytes = 2000
@@ -296,7 +296,7 @@ func TestExportWithADamagedJournalIsRedone(t *testing.T) {
 
 func (m *Manifest) name() string { return manifestName(m.Table, m.number) }
 
-// TestExportOfAnEarlierTableDoesNotCount: both are empty, but the archive describes a different table.
+// Both tables are empty, but the archive describes a different one.
 func TestExportOfAnEarlierTableDoesNotCount(t *testing.T) {
 	p, k := open(t), of(t, 0)
 	text := strings.Replace(p.text(t, p.mustExport(t, k).name()), `"verified"`, `"archiving"`, 1)
@@ -448,7 +448,7 @@ func TestLinksInPlaceOfPartsAreNotFollowed(t *testing.T) {
 	conformance.Equal(t, string(text), "precious", "the file behind the links, %v", err)
 }
 
-// failing is a store whose n-th call fails, before or after it took effect. Calls for leases succeed, to avoid waits.
+// failing is a store whose nth call fails, before or after it takes effect. Calls for leases succeed, to avoid waits.
 type failing struct {
 	jobdir.Store
 	n, at int
@@ -494,7 +494,7 @@ func (f *failing) Delete(ctx context.Context, name string) error {
 	return f.act(name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestExportIsFinishedAfterAnyStoreFault: an export only appears after its comparison, and then has all rows.
+// TestExportIsFinishedAfterAnyStoreFault checks that an export is complete only after it was compared and has all rows.
 func TestExportIsFinishedAfterAnyStoreFault(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {

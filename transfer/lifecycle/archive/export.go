@@ -27,26 +27,26 @@ import (
 	"example.com/tsimport/transfer/export"
 )
 
-// maxTries is the number of exports made of a table that keeps changing.
+// maxTries limits the number of exports of a table that keeps changing.
 const maxTries = 3
 
 const (
-	lockName  = ".tsimport-age.lock" // file locked while exports may be written to its folder
+	lockName  = ".tsimport-age.lock" // file that is locked while exports may be written to its folder
 	leaseName = ".tsimport-age"      // prefix of the lease in an object store
 )
 
 // Place is a folder or object store with exports, for one writing process. It is not safe for concurrent use.
 type Place struct {
-	OnWait    func(who string) // called when waiting for another process that may write to the store; may be nil
-	PartBytes int64            // as in export.ArchiveConfig
+	OnWait    func(who string) // if not nil, called before a wait for another process that may write to the store
+	PartBytes int64            // see export.ArchiveConfig
 
-	store jobdir.Store // also for a folder
+	store jobdir.Store // the object store, or a store in the folder
 	dir   string       // "" for an object store
 	lock  *rundir.Lock
 	lease *jobdir.Lease
 }
 
-// At returns the place of that name: a folder, which may be missing, oss://bucket/prefix or s3://bucket/prefix.
+// At returns the place at name: a folder, which may be missing, oss://bucket/prefix or s3://bucket/prefix.
 func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
 	store, err := jobdir.Open(ctx, name, o)
 	if err != nil {
@@ -59,13 +59,13 @@ func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
 	return p, nil
 }
 
-// Subject is a table to be archived.
+// Subject is a table to archive.
 type Subject struct {
 	Target string           // place of the table, as in manifests
-	Scan   tablescan.Config // reads everything in the table
+	Scan   tablescan.Config // a scan of the whole table
 }
 
-// ChangedError reports that a table differs from its export.
+// ChangedError means that a table differs from its export.
 type ChangedError struct {
 	Table, File   string
 	Rows, InTable int64
@@ -76,18 +76,18 @@ func (e *ChangedError) Error() string {
 		"to it", e.Table, e.File, e.Rows, e.InTable)
 }
 
-// DamagedError reports that an export's archive is damaged.
+// DamagedError means that the archive of an export is damaged.
 type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }
 
-// AnotherHelps reports whether another export would help after this error of Verify.
+// AnotherHelps reports whether another export would help after an error of Verify.
 func AnotherHelps(err error) bool {
 	changed, damaged := new(ChangedError), new(DamagedError)
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock creates the place if necessary and keeps others from writing to it, until Close or, in object stores, ctx ends.
+// Lock creates the place if necessary and keeps other processes from writing to it until Close or, in a store, ctx ends.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
@@ -122,7 +122,7 @@ func (p *Place) Close() (err error) {
 	return err
 }
 
-// held returns an error if the process has lost its lease and so must not write.
+// held returns an error if the process has lost its lease and must not write.
 func (p *Place) held() error {
 	if p.lease == nil {
 		return nil
@@ -130,10 +130,10 @@ func (p *Place) held() error {
 	return p.lease.Check()
 }
 
-// Export makes and verifies a new export of a table, or continues one. A table that keeps changing is a ChangedError.
+// Export makes and verifies a new export of a table, or continues one. A table that keeps changing is a *ChangedError.
 //
-// A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that
-// this call did not make is therefore compared with the table regardless of its state, and left alone if they differ.
+// A put of a killed process may reach the store much later, so a manifest may be out of date. Export therefore compares
+// a complete archive that it did not make with the table, whatever its state. If they differ, it keeps the archive.
 func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	_, at, err := p.places(ctx, s.Target, name, 1)
@@ -177,7 +177,7 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	}
 }
 
-// write makes an export's archive. The manifest beside it comes first: an archive without one is another program's.
+// write makes an export's archive. It first writes the manifest beside it: an archive without one is another program's.
 func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving,
@@ -197,7 +197,7 @@ func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (
 
 func now() *time.Time { return new(time.Now().UTC().Truncate(time.Second)) }
 
-// Verify reads back an archive and the table. It returns a DamagedError, or a ChangedError if the table differs.
+// Verify reads an archive back and compares it with the table. The error may be a *DamagedError or a *ChangedError.
 func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	a, kept, err := p.readBack(ctx, m)
 	switch {
@@ -225,7 +225,7 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	return p.put(ctx, m)
 }
 
-// readBack reads an export's archive as a load does, and compares each part with the archive's manifest.
+// readBack reads an export's archive as a load would, and compares each part with the archive's manifest.
 func (p *Place) readBack(ctx context.Context, m *Manifest) (*exact.Manifest, *digest, error) {
 	a, err := p.archive(ctx, m)
 	if err != nil {
@@ -245,7 +245,7 @@ func (p *Place) archive(ctx context.Context, m *Manifest) (*exact.Manifest, erro
 	return exact.ReadFrom(ctx, exact.FilesIn(ctx, jobdir.Below(p.store, m.File)))
 }
 
-// Whole reports whether the export's archive is there, without reading rows: in a folder, with the right sizes.
+// Whole reports, without reading rows, whether the export's archive exists. In a folder, it also checks sizes.
 func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 	a, err := p.archive(ctx, m)
 	if errors.As(err, new(*exact.DamagedError)) {
@@ -265,13 +265,13 @@ func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 		func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
-// MarkDropped records, before the drop, that a verified export's table is dropped: a later namesake is a different one.
+// MarkDropped records that the table of a verified export is about to be dropped, so that a namesake is not mistaken.
 func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	m.State, m.DroppedAt = Dropped, now()
 	return p.put(ctx, m)
 }
 
-// digest counts rows and hashes their lines. Cells are sorted, by name and newest first: each reading hashes alike.
+// digest counts rows and hashes their lines. It sorts cells by name and age, so that every reading has the same hash.
 type digest struct {
 	hash hash.Hash
 	rows int64
@@ -280,7 +280,7 @@ type digest struct {
 	bad  error // reason of the first record that is not a row
 }
 
-// badRow reports that a record is not a row.
+// badRow means that a record is not a row.
 type badRow struct{ error }
 
 func digestOf(ctx context.Context, from source.Origin, key []table.KeyColumn) (*digest, error) {
@@ -319,7 +319,7 @@ func (d *digest) take(ctx context.Context, part source.Source) error {
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-// add adds a record, and sorts its cells.
+// add adds a record. It sorts the record's cells.
 func (d *digest) add(rec *record.Record) {
 	if rec.Bad != nil {
 		d.bad = cmp.Or(d.bad, error(&badRow{fmt.Errorf("row %d: %s", d.rows+1, rec.Bad.Message)}))

@@ -20,36 +20,36 @@ import (
 type State string
 
 const (
-	Archiving State = "archiving" // begun; the next run continues it, or compares a whole one
-	Verified  State = "verified"  // the archive was read back and equals the table
+	Archiving State = "archiving" // begun; the next run continues the export or, if it is complete, compares it
+	Verified  State = "verified"  // the archive has been read back and equals the table
 	Dropped   State = "dropped"   // verified, and the table was about to be dropped
 )
 
-// Manifest describes an export; its file is next to the archive.
+// Manifest describes an export. Its file is beside the archive.
 type Manifest struct {
 	Table      string     `json:"table"`
-	Target     string     `json:"target"` // place of the table: distinguishes tables of one name
-	File       string     `json:"file"`   // archive beside the manifest: a folder or an object prefix
+	Target     string     `json:"target"` // place of the table; distinguishes tables of the same name
+	File       string     `json:"file"`   // the archive beside the manifest: a folder or an object prefix
 	Format     string     `json:"format"`
 	State      State      `json:"state"`
 	Rows       int64      `json:"rows"`
-	Bytes      int64      `json:"bytes"`  // of the archive's parts
-	SHA256     string     `json:"sha256"` // of the lines of its rows
+	Bytes      int64      `json:"bytes"`  // size of the archive's parts
+	SHA256     string     `json:"sha256"` // hash of the rows as lines
 	ExportedAt *time.Time `json:"exported_at,omitempty"`
 	VerifiedAt *time.Time `json:"verified_at,omitempty"`
 	DroppedAt  *time.Time `json:"dropped_at,omitempty"`
 
-	number int // of the table's exports, from 1
+	number int // number of the export among the table's exports, from 1
 }
 
 func (m *Manifest) Complete() bool { return m.State == Verified || m.State == Dropped }
 
-// manifestName returns the file name of the manifest of a table's n-th export, from 1.
+// manifestName returns the file name of the manifest of a table's nth export, from 1.
 func manifestName(tableName string, n int) string {
 	return atomicfile.Beside(stem(tableName, n), ".manifest.json")
 }
 
-// stem returns the folder name of a table's n-th export, from 1. It has a character that table names cannot have.
+// stem returns the folder name of a table's nth export, from 1. Above 1, it has a character that table names lack.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
@@ -57,14 +57,14 @@ func stem(tableName string, n int) string {
 	return atomicfile.Beside(tableName, fmt.Sprintf("-%d", n))
 }
 
-// place is the place of one export, existing or possible.
+// place is the place of an existing or possible export.
 type place struct {
 	number int
-	held   *Manifest // ours, in any state; nil if the place is free
+	held   *Manifest // the table's manifest at the place, in any state; nil if the place is free
 }
 
-// places finds a table's last complete export, or nil, and the first free place, whose number is at least from. Foreign
-// files are skipped.
+// places returns a table's last complete export, or nil, and the next place to use, whose number is at least from. It
+// skips foreign files.
 func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place,
 	err error) {
 	for n := 1; ; n++ {
@@ -90,7 +90,7 @@ func (p *Place) places(ctx context.Context, target, tableName string, from int) 
 	}
 }
 
-// isFree reports whether a place is unused: a folder has not even a link, an object store neither manifest nor parts.
+// isFree reports whether a place is unused: a folder has not even a link there, a store neither manifest nor parts.
 func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, error) {
 	for _, name := range []string{manifest, archive} {
 		if p.dir == "" {
@@ -117,7 +117,7 @@ func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, err
 // manifestVersion is the version of the manifests that this program writes.
 const manifestVersion = 1
 
-// read returns nil if there is no manifest or a foreign file, as ours are never incomplete. It refuses other versions.
+// read reads a manifest, or returns nil if the file is missing or foreign. A manifest of another version is an error.
 func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	text, err := p.store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	return m, progress.Decode(name, text, manifestVersion, m, "name another place for archives")
 }
 
-// Latest returns the last complete export of a table, nil if there is none. It changes nothing.
+// Latest returns the last complete export of a table, or nil if there is none. It changes nothing.
 func (p *Place) Latest(ctx context.Context, target, tableName string) (*Manifest, error) {
 	last, _, err := p.places(ctx, target, tableName, 1)
 	return last, err
