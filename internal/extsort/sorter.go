@@ -28,7 +28,6 @@ const frameBytes = 64 << 10
 // minFanIn is the smallest number of runs that may be merged at once, even if memory is short.
 const minFanIn = 4
 
-// item is one item in a Sorter's arena.
 type item struct {
 	head       uint64 // the key's first bytes as an integer in the same order
 	at         uint32 // offset of the key in the arena; the value follows it

@@ -376,7 +376,7 @@ func (l *Lease) put(ctx context.Context) error {
 	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
-// Release releases the lease, so that the next process need not wait. Unless Unsettled is set, all requests must be done.
+// Release releases the lease, so that the next process need not wait. Unless Unsettled, all requests must be done.
 func (l *Lease) Release() error { return l.end(true) }
 
 // Abandon stops renewing the lease without releasing it, because requests under it may still be carried out.

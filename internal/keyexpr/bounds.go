@@ -139,8 +139,8 @@ func (f *finder) find(column string) {
 	}
 }
 
-// orderedIn returns the index, over all key columns, of the piece that keeps the column's order or, if there is none, of
-// the first piece that uses the column.
+// orderedIn returns the index, over all key columns, of the piece that keeps the column's order. If none does, it
+// returns the index of the first piece that uses the column.
 func (f *finder) orderedIn(column string) int {
 	n, first := 0, -1
 	for _, p := range f.d.Programs {

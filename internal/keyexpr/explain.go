@@ -277,7 +277,6 @@ func (d Design) notes(segments []Segment) []string {
 	return notes
 }
 
-// mostKeyColumns limits the columns of a primary key.
 const mostKeyColumns = 4
 
 // fewValues is the number of partition-key values up to which a note warns that a growing table will need more.

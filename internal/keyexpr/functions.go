@@ -47,17 +47,13 @@ func init() {
 	}
 }
 
-// noRandom says why random values are not available.
 const noRandom = "is not available: a row loaded again, or a later row of the same key, would get another key, " +
 	"so rows would be duplicated, not replaced; salt(n) spreads rows and is the same every time"
 
-// noClock says why the current time is not available.
 const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
 
-// noMapOrder says why functions that iterate over a map are not available.
 const noMapOrder = "is not available: a map has no order, so a row's key would vary; name its parts, as in m.a"
 
-// noLocal says why the machine's time zone is not available.
 const noLocal = "is not available: rows would get other keys in another machine's time zone; name the zone"
 
 // refused maps functions that are left out on purpose, although users may expect them, to the reason.

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// timeLayout is the format of a time. It consists of pieces.
 type timeLayout []layoutPiece
 
 // layoutPiece is a Go layout or literal text. They are kept apart because Go could mistake literal text for a layout.

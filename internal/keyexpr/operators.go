@@ -228,7 +228,6 @@ func doubleArithmetic(op byte, l, r float64) float64 {
 	return l / r
 }
 
-// fallback compiles a ?? b.
 func (c *compiler) fallback(n *node, l, r *node) {
 	n.typ = common(n.src, l, r)
 	n.python = "(" + r.python + " if " + l.python + " is None else " + l.python + ")"

@@ -16,7 +16,6 @@ type clock struct {
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// textTimes lists the layouts of times in strings.
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
 // clockOf reads the optional arguments of a call, beginning with argument i: a zone, a unit, or both.

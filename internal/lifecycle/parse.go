@@ -81,7 +81,6 @@ func (d *document) refusef(n *yaml.Node, format string, a ...any) refusal {
 	return refusal{fmt.Errorf("policy %s, line %d: %s", d.name, max(1, n.Line), fmt.Sprintf(format, a...))}
 }
 
-// libraryError matches a syntax error of the YAML library.
 var libraryError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func (d *document) root(text []byte) *yaml.Node {

@@ -129,7 +129,7 @@ func Compare(a, b Value) int {
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
 
-// Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Different values may share one.
+// Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Equal heads prove nothing.
 func Head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

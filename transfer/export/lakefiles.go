@@ -32,7 +32,6 @@ func (h *heldRows) add(row []byte) {
 	h.rows = append(h.rows, h.chunk[len(h.chunk)-len(row):])
 }
 
-// encode makes a file from rows.
 func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
 	columns, fields := l.known(), scan.Fields{Wanted: l.wanted}
 	var body bytes.Buffer

@@ -199,8 +199,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next returns the --since for the next copy, shortly before this one began, or "" if the load is unfinished or the time
-// is unknown.
+// Next returns the --since of the next copy, shortly before this one began, or "" if that is unknown or not finished.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

@@ -101,7 +101,6 @@ func (c *changes) Again() (err error) {
 	return err
 }
 
-// finish sorts the parts by key.
 func (c *changes) finish() {
 	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(c.put, byName)

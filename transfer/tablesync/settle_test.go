@@ -208,7 +208,6 @@ func (w *world) wantRows(want ...string) {
 	conformance.Equal(w.t, strings.Join(w.rows(), "\n"), strings.Join(want, "\n"), "the table")
 }
 
-// write writes a file into the working folder.
 func (w *world) write(name, text string) string {
 	w.t.Helper()
 	must(w.t, os.WriteFile(name, []byte(text), 0o644))

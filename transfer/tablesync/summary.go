@@ -164,7 +164,6 @@ func (s *Summary) balance() error {
 	return errors.Join(errs...)
 }
 
-// conclude sets the state and exit code of a completed run.
 func (s *Summary) conclude() {
 	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
 	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 ||

@@ -9,7 +9,6 @@ type distinct struct {
 // newDistinct makes a distinct that uses at most memory bytes, or briefly twice as much.
 func newDistinct(memory int64) *distinct { return &distinct{most: int(memory / 8)} }
 
-// expect allocates memory for n hashes.
 func (d *distinct) expect(n int64) {
 	d.hashes = append(make([]uint64, 0, max(min(n, int64(d.most)), int64(len(d.hashes)))), d.hashes...)
 }

@@ -127,7 +127,6 @@ func (v *verifier) name(key []byte) {
 	}
 }
 
-// sampled reports whether the key is in the sample.
 func (v *verifier) sampled(key []byte) bool {
 	if v.cfg.Sample <= 0 {
 		return true
@@ -168,7 +167,6 @@ func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	return nil
 }
 
-// outside reports whether a key is outside the compared range.
 func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }

@@ -87,7 +87,7 @@ func AnotherHelps(err error) bool {
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock creates the place if necessary and keeps other processes from writing to it until Close or, in a store, ctx ends.
+// Lock creates the place if necessary and keeps others from writing to it until Close or, in object stores, ctx ends.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
