@@ -356,8 +356,8 @@ func TestPagesHaveChineseVersions(t *testing.T) {
 	}
 }
 
-// TestChinesePagesUseTablestoresTerms checks that the pages use the terms in docs/zh/terms.md and none that it rejects.
-func TestChinesePagesUseTablestoresTerms(t *testing.T) {
+// TestChinesePagesUseTablestoreTerms checks that the pages use the terms in docs/zh/terms.md and none that it rejects.
+func TestChinesePagesUseTablestoreTerms(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var all strings.Builder
 	pages := map[string]string{}

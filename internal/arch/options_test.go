@@ -122,7 +122,7 @@ var mostClimbs = map[string]int{"pipeline": 19, "pipeline/lanes": 16, "pipeline/
 // mostClimbsElsewhere is the limit for packages below pipeline that mostClimbs does not list.
 const mostClimbsElsewhere = 7
 
-func TestFileArrowsRarelyClimb(t *testing.T) {
+func TestFileReferencesRarelyPointUp(t *testing.T) {
 	docs := conformance.Try(filepath.Glob("../../pipeline/*/doc.go")).Must(t)
 	for _, doc := range append(docs, "../../pipeline/doc.go") {
 		folder := filepath.Dir(doc)
@@ -265,7 +265,7 @@ func climbs(uses map[string]map[string]bool) (climbing []string) {
 	return climbing
 }
 
-func TestClimbsAreFound(t *testing.T) {
+func TestUpwardReferencesAreFound(t *testing.T) {
 	to := func(files ...string) map[string]bool {
 		m := map[string]bool{}
 		for _, f := range files {

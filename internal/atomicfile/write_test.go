@@ -163,7 +163,7 @@ func TestOneOfTwoWritersCommits(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(content(t, name), " ", content(t, name+Suffix)), "none second", "content")
 }
 
-func TestLongWrittenFileCommits(t *testing.T) {
+func TestFileWrittenOverTimeIsCommitted(t *testing.T) {
 	dir := t.TempDir()
 	f := conformance.Try(New(filepath.Join(dir, "rows.part"), 0o600)).Must(t)
 	must(t, conformance.ErrorOf(f.WriteString("rows")))

@@ -17,7 +17,7 @@ type coded int
 func (c coded) Error() string { return "coded" }
 func (c coded) Exit() int     { return int(c) }
 
-func TestCodesOfErrors(t *testing.T) {
+func TestExitCodesOfErrors(t *testing.T) {
 	answer := func(code, message string) error {
 		return fmt.Errorf("write: %w", &tablestore.OtsError{Code: code, Message: message, HttpStatusCode: 400})
 	}

@@ -19,7 +19,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestAnswersAreBoundedByTheirKind(t *testing.T) {
+func TestResponseSizeLimitDependsOnKind(t *testing.T) {
 	for _, tt := range []struct {
 		method, url string
 		status      int

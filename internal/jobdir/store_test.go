@@ -74,7 +74,7 @@ func TestStoresKeepContract(t *testing.T) {
 	})
 }
 
-func TestOneOfManyPutsWins(t *testing.T) {
+func TestOneOfConcurrentPutsWins(t *testing.T) {
 	stores(t, func(t *testing.T, s Store, _ *storetest.Server) {
 		var won atomic.Int32
 		var all sync.WaitGroup
@@ -137,7 +137,7 @@ func TestInvalidPlacesAreRefused(t *testing.T) {
 	}
 }
 
-func TestPutWithLostAnswerIsRecognised(t *testing.T) {
+func TestPutWithLostResponseIsRecognised(t *testing.T) {
 	// Fail each request in turn, after it has been applied.
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -493,7 +493,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-func TestDeadProcessesLeaseIsTakenAfterTerm(t *testing.T) {
+func TestLeaseOfDeadProcessIsTakenAfterTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})

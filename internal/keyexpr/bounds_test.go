@@ -42,7 +42,7 @@ func drawRow(rt *rapid.T) []table.Value {
 		"SellerID": text("seller", "a", "ab", "abc", "a:", "ax", "b", "国"), "Name": text("name", "", "a", "x", "xx")})
 }
 
-func TestBoundsContainExactlyRowsOfValues(t *testing.T) {
+func TestBoundsContainExactlyMatchingRows(t *testing.T) {
 	env := Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}
 	for _, tt := range []struct {
 		key     []string
@@ -123,7 +123,7 @@ func within(d Design, b *Bounds, r []table.Value) (inside, rejected bool) {
 	return inside, false
 }
 
-func TestRangeBoundsContainExactlyItsRows(t *testing.T) {
+func TestRangeBoundsContainExactlyMatchingRows(t *testing.T) {
 	env := Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}
 	for _, tt := range []struct {
 		key     []string
@@ -239,7 +239,7 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 	conformance.Equal(t, d.Bounds("OrderNumber", given), nil, "after an auto-increment column")
 }
 
-func TestFollowingReturnsNextText(t *testing.T) {
+func TestFollowingReturnsNextString(t *testing.T) {
 	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000",
 		"a\U0010FFFF": "b", "\U0010FFFF": ""} {
 		got, ok := following([]byte(text))
@@ -324,7 +324,7 @@ func TestPadOfDigitsKeepsNumericOrder(t *testing.T) {
 	})
 }
 
-func TestSpliceKeepsOrderOfTexts(t *testing.T) {
+func TestSpliceKeepsOrderOfStrings(t *testing.T) {
 	for source, sep := range map[string]rune{`splice(",", SellerID, Name)`: ',', `splice("中", SellerID, Name)`: '中'} {
 		p := compile(t, source)
 		text := rapid.StringOf(rapid.RuneFrom([]rune{sep, sep - 1, sep + 1, sep + 2, 'a', 'é', '国', '\U0001f600'}))
@@ -342,7 +342,7 @@ func TestSpliceKeepsOrderOfTexts(t *testing.T) {
 	}
 }
 
-func TestBrokenOrderIsNotPromised(t *testing.T) {
+func TestUnorderedExpressionsPromiseNoOrder(t *testing.T) {
 	for _, source := range []string{`md5(CardID, 4)`, `text(CardID)`, `reverse(Name)`, `lower(Name)`, `upper(Name)`,
 		`bucket(CardID, 9)`, `salt(9)`, `substr(Name, 2)`, `substr(CardID, 1, 2)`, `month(CardID, "s")`, `Name + SellerID`,
 		`CardID * 2`, `CardID + OrderNumber`, `format_time(CardID, "2006-1-2", "s")`,
@@ -356,8 +356,8 @@ func TestBrokenOrderIsNotPromised(t *testing.T) {
 	}
 }
 
-// TestFixedWidthTextsKeepFollowingOrder tests selected expressions. TestPromisedOrderHolds tests random ones.
-func TestFixedWidthTextsKeepFollowingOrder(t *testing.T) {
+// TestFixedWidthTextsKeepOrderOfNextPart tests selected expressions. TestPromisedOrderHolds tests random ones.
+func TestFixedWidthTextsKeepOrderOfNextPart(t *testing.T) {
 	for source, want := range map[string][]Order{
 		`format_time(CardID, "2006-01-02 15", "s")`:                  {CoarseAscending},
 		`format_time(CardID, "200601", "s", "Asia/Kolkata")`:         {CoarseAscending},
@@ -399,11 +399,11 @@ func drawText(rnd *rand.Rand, depth int) string {
 		"(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
 }
 
-var programs = flag.Int("programs", 250, "random expressions by TestTellsMeansDifferentValues")
+var programs = flag.Int("programs", 250, "random expressions by TestEqualResultsHaveEqualTellsColumns")
 
-// TestTellsMeansDifferentValues evaluates random expressions for all combinations of a few values. Rows with equal
-// results must have equal values in every column that Tells returns.
-func TestTellsMeansDifferentValues(t *testing.T) {
+// TestEqualResultsHaveEqualTellsColumns evaluates random expressions for all combinations of a few values. Rows with
+// equal results must have equal values in every column that Tells returns.
+func TestEqualResultsHaveEqualTellsColumns(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	number := func(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }

@@ -131,7 +131,7 @@ for case in json.load(sys.stdin):
             print(case["source"], case["python"], row, "is", want, "and in Python", got)
 `
 
-func TestPythonFormulasComputeLoadsKeys(t *testing.T) {
+func TestPythonFormulasComputeSameKeys(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("needs python3")

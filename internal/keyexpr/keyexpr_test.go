@@ -140,7 +140,7 @@ func TestHashesMatchPublishedVectors(t *testing.T) {
 	conformance.True(t, got == "797e5af4abd9f8d8e0cf07550e051b5c", "binary is hashed as %s", got)
 }
 
-func TestKeyBreakingValuesAreRejected(t *testing.T) {
+func TestUnsuitableKeyValuesAreRejected(t *testing.T) {
 	for _, tt := range []struct {
 		source, column string
 		value          table.Value
@@ -437,7 +437,7 @@ func TestSpliceAutoObservesSampleFirst(t *testing.T) {
 	conformance.Equal(t, codeOf(why), CodeBreaksOrder, "a later value that breaks it: %v", why)
 }
 
-func TestWherePassesRowsOfAnyColumns(t *testing.T) {
+func TestWhereAcceptsAnyColumns(t *testing.T) {
 	row := with{
 		"age": {Type: table.Integer, Int: 18}, "city": {Type: table.String, Bytes: []byte("Hangzhou")},
 		"paid": {Type: table.Boolean, Int: 1}, "ratio": {Type: table.Double, Double: 0.5},
@@ -479,7 +479,7 @@ func TestProgramIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-func TestDeepExpressionDoesNotGrow(t *testing.T) {
+func TestExplanationOfDeepExpressionIsShort(t *testing.T) {
 	deep := `pad(CardID, 5, signed)`
 	for range 200 {
 		deep = `(` + deep + ` ?? Name)`

@@ -84,7 +84,7 @@ func TestAgesInDaysFollowCalendar(t *testing.T) {
 	}
 }
 
-func TestFinerPeriodHasAgeOfEnclosingOne(t *testing.T) {
+func TestFinerPeriodHasAgeOfEnclosingPeriod(t *testing.T) {
 	day := conformance.Try(parseTableName("c{day}", "c20240229")).Must(t)
 	conformance.Equal(t, parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")), 1, "age")
 }
@@ -282,7 +282,7 @@ func parseTableName(template, name string) (Period, error) {
 	return p, nil
 }
 
-func TestChangeListsMissingSettings(t *testing.T) {
+func TestChangeListsDifferingSettings(t *testing.T) {
 	p := parsed(t, `period: month
 classes:
   - {up_to: 0, reserved: {read: 0, write: 5000}, ttl: -1, max_versions: 1}
@@ -314,7 +314,7 @@ classes:
 	}
 }
 
-func TestMatchingFindsTemplatesTables(t *testing.T) {
+func TestMatchingFindsTablesOfTemplate(t *testing.T) {
 	template := conformance.Try(ParseTemplate("c_{month}")).Must(t)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
 	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "tables and others")

@@ -174,7 +174,7 @@ func TestEmptyObjectKeyIsRefused(t *testing.T) {
 	conformance.Refused(t, s.Delete(t.Context(), "bucket", ""), "no key", "error")
 }
 
-func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
+func TestBucketNameLengthIsChecked(t *testing.T) {
 	for _, scheme := range []string{"oss", "s3"} {
 		for n, right := range map[int]bool{0: false, 2: false, 3: true, 63: true, 64: false} {
 			conformance.Equal(t, CheckBucket(scheme, strings.Repeat("a", n)) == "", right, "%s: %d bytes", scheme, n)
@@ -185,7 +185,7 @@ func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsHeededWithinBounds(t *testing.T) {
+func TestRetryAfterIsLimited(t *testing.T) {
 	for value, want := range map[string]time.Duration{"2": 2 * time.Second, "999": maxRetryAfter, "-1": 0, "": 0, "x": 0} {
 		conformance.Equal(t, RetryAfter(http.Header{"Retry-After": {value}}), want, "%q", value)
 	}

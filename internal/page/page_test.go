@@ -78,7 +78,7 @@ func TestHeatMapShowsRates(t *testing.T) {
 	conformance.True(t, h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}), "%v, most %v", cells, h.Most)
 }
 
-func TestManyPartitionsShareLines(t *testing.T) {
+func TestHeatMapRowsCombineManyPartitions(t *testing.T) {
 	p := &Page{Heat: &Heat{Every: 1, Partitions: make([]string, 1300), Counts: [][]int64{make([]int64, 1300), {7}}}}
 	p.Heat.Counts[0][1299] = 3
 	h := drawn(t, render(t, p)).Heat

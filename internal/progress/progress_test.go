@@ -49,12 +49,12 @@ func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 	conformance.Refused(t, Write(name, 0o600, 1, func() {}), "unsupported", "what is not JSON")
 }
 
-func TestIdentitiesDiffer(t *testing.T) {
+func TestDifferentPartsHaveDifferentIdentifiers(t *testing.T) {
 	one, again := Identify("a"), Identify("a")
 	conformance.True(t, Identify("a", "b") != Identify("ab") && one == again, "different jobs have the same identity")
 }
 
-func TestCreationTimesCountIfBothAreKnown(t *testing.T) {
+func TestCreationTimesAreComparedIfBothAreKnown(t *testing.T) {
 	for _, c := range []struct {
 		was, is int64
 		differ  bool

@@ -77,7 +77,7 @@ func values(ns ...int64) (all []table.Value) {
 	return all
 }
 
-func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
+func TestParallelRangesAreDeliveredInKeyOrder(t *testing.T) {
 	const rows = 10_000
 	w := newWorld(t, rows)
 	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000),
@@ -214,7 +214,7 @@ func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 		"the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
 }
 
-func TestExportContinuesOnlyTheSameExport(t *testing.T) {
+func TestChangedExportIsNotContinued(t *testing.T) {
 	w := newWorld(t, 12_000)
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
@@ -466,7 +466,7 @@ func TestLockOfAKilledExportIsTaken(t *testing.T) {
 	conformance.True(t, err == nil && r.Rows == 10, "%+v, %v", r, err)
 }
 
-func TestSQLServersReadTheServerText(t *testing.T) {
+func TestServerTextIsEscaped(t *testing.T) {
 	w := newWorld(t, 3)
 	for format, want := range map[string]string{MySQL: `a\\\t\n\r\0b` + "\t1\t\xff\\0\t" + `\N`, Postgres: `a\\\t\n\rb` +
 		"\ttrue\t" + `\\xff00` + "\t" + `\N`} {

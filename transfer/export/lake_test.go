@@ -444,7 +444,7 @@ func TestEmptyLakeHasTheTablesColumns(t *testing.T) {
 		"%+v", m)
 }
 
-func TestPlacesWithPartitionFolders(t *testing.T) {
+func TestPartitionFoldersAreParsed(t *testing.T) {
 	for place, want := range map[string]string{"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt",
 		"dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"/\" : y}/": "a/: y m", "a/x{y}/": "error",
 		"a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error",

@@ -94,7 +94,7 @@ func TestFullySettledSyncWritesNothing(t *testing.T) {
 	w.wantRows("late n=1")
 }
 
-func TestConditionUsesTheRowReadAgain(t *testing.T) {
+func TestConditionUsesTheRereadRow(t *testing.T) {
 	w := filled(t)
 	var put func(table, id string, n int)
 	cfg, put := settling(t, w, func() { put("t", "a", 3) })

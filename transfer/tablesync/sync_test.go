@@ -304,7 +304,7 @@ func TestSyncInterruptedBeforeDeletesDeletesOnResume(t *testing.T) {
 	w.wantRows("a n=1", "c n=3")
 }
 
-func TestOldComparisonWithATableIsRepeated(t *testing.T) {
+func TestOldComparisonOfALiveSourceIsRepeated(t *testing.T) {
 	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
 	old := w.interruptedAt(cfg, 1)
@@ -317,7 +317,7 @@ func TestOldComparisonWithATableIsRepeated(t *testing.T) {
 	}
 }
 
-func TestComparisonKeepsItsReadLimit(t *testing.T) {
+func TestComparisonRespectsReadLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t)
 		for i := range 20 {
@@ -441,7 +441,7 @@ func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-func TestAutoIncrementValuesAreNotChosen(t *testing.T) {
+func TestNewAutoIncrementRowsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	_, err := Run(context.Background(), w.config(w.write("a.csv", "id,v\na,1\n")))
@@ -737,7 +737,7 @@ func TestRunIsResumableIfTheServiceFailsBeforeDeletes(t *testing.T) {
 	})
 }
 
-func TestSyncTakesOverTheUnitsOfTheLastRun(t *testing.T) {
+func TestSyncKeepsTheUnitsOfTheLastRun(t *testing.T) {
 	w := filled(t)
 	w.put("z", nil)
 	file := func(name string, v parquet.Node) string {

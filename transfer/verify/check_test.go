@@ -178,7 +178,7 @@ func TestCheckNamesASinglePartitionKey(t *testing.T) {
 	}
 }
 
-func TestDelimitersInsideValues(t *testing.T) {
+func TestValuesWithDelimitersAreDifferent(t *testing.T) {
 	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n",
 		keyexpr.Column{Name: "k", Type: table.String}))
 	conformance.True(t, err == nil && r.Repeated == 1 && r.Different == 1, "%+v, %v", r, err)
@@ -397,7 +397,7 @@ func TestRowsInFlightSettle(t *testing.T) {
 }
 
 // When a live source is read again, a record that the load rejected may have another number.
-func TestNumbersOfALiveSourceAreNotBelieved(t *testing.T) {
+func TestRejectsOfALiveSourceAreNotMatchedByNumber(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		l.set("a", 1)
 		l.set("b", 1)
@@ -464,7 +464,7 @@ func TestSettlingRefusesUnreadableSources(t *testing.T) {
 	})
 }
 
-func TestTooManyDifferencesAreNotReadAgain(t *testing.T) {
+func TestTooManyDifferencesAreNotReread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := sources["sqlite"](t)
 		l.set("a", 1)

@@ -57,7 +57,7 @@ func tableT(t *testing.T) Target {
 	return target
 }
 
-func TestFlippedBitsInAnswersAreNoticed(t *testing.T) {
+func TestFlippedBitsInResponsesAreDetected(t *testing.T) {
 	target := tableT(t)
 	base := target.Transport
 	flips := 0
@@ -81,7 +81,7 @@ func TestFlippedBitsInAnswersAreNoticed(t *testing.T) {
 	conformance.True(t, flips >= 100, "only %d bits", flips)
 }
 
-func TestAnswerIsCheckedAgainstHeaders(t *testing.T) {
+func TestResponseIsCheckedAgainstHeaders(t *testing.T) {
 	target := tableT(t)
 	base := target.Transport
 	for name, tt := range map[string]struct {
@@ -108,7 +108,7 @@ func TestAnswerIsCheckedAgainstHeaders(t *testing.T) {
 	}
 }
 
-func TestIntermittentChecksumIsDamage(t *testing.T) {
+func TestMissingChecksumIsDetectedAfterOthers(t *testing.T) {
 	target := tableT(t)
 	target.AcceptUnsigned = true
 	strip := false
@@ -136,7 +136,7 @@ func TestIntermittentChecksumIsDamage(t *testing.T) {
 	conformance.True(t, err != nil && Classify(err) == Ambiguous, "one answer without a checksum: %v", err)
 }
 
-func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
+func TestResponsesToRequestsSignedWithV4AreChecked(t *testing.T) {
 	target := tableT(t)
 	target.Credentials = common.CreateByCredentials(target.Credentials.GetCredentials(), "cn-hangzhou")
 	for transport, err := range describe(t, target) {
@@ -152,7 +152,7 @@ func (r *rotating) GetCredentials() common.Credentials {
 	return &common.DefaultCredentials{AccessKeyID: fmt.Sprint("id", r.n), AccessKeySecret: "secret"}
 }
 
-func TestRotatedKeysAreNotDamage(t *testing.T) {
+func TestKeysOfARequestAreFoundAfterRotation(t *testing.T) {
 	keys := &signedWith{CredentialsProvider: &rotating{}}
 	of := func(id string) http.Header { return http.Header{headerAccessKeyID: {id}} }
 	for range 6 {
@@ -218,7 +218,7 @@ func TestRowsWithWrongChecksumAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlippedBitsInRowsAreNoticed(t *testing.T) {
+func TestFlippedBitsInRowsAreDetected(t *testing.T) {
 	var row plainbuffer.Row
 	name := plainbuffer.NewName("name")
 	row.Begin(nil)
@@ -385,7 +385,7 @@ func TestPagesEqualSDK(t *testing.T) {
 }
 
 // Rows that were not decoded into the caller's memory do not change when later pages are read.
-func TestPagesKeepTheirRows(t *testing.T) {
+func TestRowsSurviveLaterPages(t *testing.T) {
 	c := rangeClient(t, &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)})
 	first := conformance.Try(rowsIn(c, criteria(), nil)).Must(t)
 	was := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey)
@@ -463,7 +463,7 @@ func TestPackedRowsEqualPages(t *testing.T) {
 }
 
 // Rows that cannot be in a table are decoded by the SDK and then packed.
-func TestOddRowsAreNotPacked(t *testing.T) {
+func TestImpossibleRowsAreDecodedBySDK(t *testing.T) {
 	k, f := plainbuffer.NewName("k"), plainbuffer.NewName("f")
 	s := new(said)
 	c := rangeClient(t, s)

@@ -155,7 +155,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
-func TestTooManyRequestsSlowsDown(t *testing.T) {
+func TestThrottlingResponsesSlowDown(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		code   string
@@ -292,7 +292,7 @@ func dated(layout string, at time.Time) http.Header {
 	return h
 }
 
-func TestClockLearnsFromAnswers(t *testing.T) {
+func TestClockLearnsFromResponses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Now()
 	for name, tt := range map[string]struct {
@@ -363,7 +363,7 @@ func TestClockWithoutDatesUsesLocalTime(t *testing.T) {
 	conformance.True(t, !known && !none.Measured(), "no clock knows the time")
 }
 
-func TestRefusedClockIsNamed(t *testing.T) {
+func TestClockRefusalIsExplained(t *testing.T) {
 	target := of(engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }}))
 	_, err := admin(t, target).List()
 	conformance.Refused(t, err, "this machine's clock is too far from the service's: set it", "error")

@@ -110,7 +110,7 @@ func TestRefusalsAreSDKErrors(t *testing.T) {
 	}
 }
 
-func TestClosedIdleConnectionCostsNoRequest(t *testing.T) {
+func TestRequestIsRetriedOnAClosedIdleConnection(t *testing.T) {
 	closed := make(chan bool)
 	web := listen(t, func(c net.Conn) {
 		// Each connection serves one request and is then closed without warning.
@@ -137,7 +137,7 @@ func waitFor(t *testing.T, arrived func() bool) {
 	}
 }
 
-func TestAllFramingsOfAnswersAreRead(t *testing.T) {
+func TestAllFramingsOfResponsesAreRead(t *testing.T) {
 	refused := "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code"
 	for name, tt := range map[string]struct {
 		answer, want, err string
@@ -393,7 +393,7 @@ func TestCutConnectionIsAmbiguousUnlessUnsent(t *testing.T) {
 }
 
 // A response replayed by an intermediary has a valid checksum and signature. Only the request ID reveals the replay.
-func TestRepeatedAnswerIsUnknown(t *testing.T) {
+func TestReplayedResponseHasUnknownOutcome(t *testing.T) {
 	traffic := new(Traffic)
 	answer := func(id string) error {
 		header := http.Header{}
@@ -437,7 +437,7 @@ func TestEndpointWithWrongSchemeIsPermanent(t *testing.T) {
 	}
 }
 
-func TestEndedRunReadsNothing(t *testing.T) {
+func TestReadFailsAfterTheRunIsStopped(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	run, stop := context.WithCancelCause(t.Context())

@@ -381,7 +381,7 @@ func TestWaitForEndpointEnds(t *testing.T) {
 }
 
 // A table created by another process must not be mistaken for the table whose creation was not confirmed.
-func TestCreateDistinguishesOtherProcesses(t *testing.T) {
+func TestCreateAcceptsOnlyItsOwnTableAfterALostResponse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  []table.KeyColumn
 		d    table.Definition
@@ -481,7 +481,7 @@ func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: &pieces{r.Context(), "answer", time.Duration(pause)}}, nil
 }
 
-func TestSlowAnswerIsReadToItsEnd(t *testing.T) {
+func TestSlowResponseIsReadCompletely(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
 		stalls bool

@@ -82,7 +82,7 @@ func TestPartitionBoundsAreRead(t *testing.T) {
 	conformance.Equal(t, service.requests, 1, "requests")
 }
 
-func TestConcurrentDescriptionsAreKeptApart(t *testing.T) {
+func TestConcurrentDescriptionsAreNotMixed(t *testing.T) {
 	a, _ := answering(t, 200, withBounds(t), withBounds(t, table.Value{Type: table.Integer, Int: 1}))
 	var wait sync.WaitGroup
 	var mu sync.Mutex
@@ -135,7 +135,7 @@ func TestBrokenBoundsAreErrors(t *testing.T) {
 	}
 }
 
-func TestUnrecordedAnswerIsAnError(t *testing.T) {
+func TestUnrecordedResponseIsAnError(t *testing.T) {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.Transport = &answers{status: 200, bodies: [][]byte{unhex(t, described)}}
 	a := &Admin{Client: tablestore.NewClientWithConfig("http://fake", "i", "id", "s", "", config), Context: t.Context()}
@@ -210,7 +210,7 @@ func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-func TestPresplitTableWithLostAnswerIsCreatedOnce(t *testing.T) {
+func TestPresplitTableWithLostResponseIsCreatedOnce(t *testing.T) {
 	a, _ := splitter(t, func(base http.RoundTripper) http.RoundTripper { return &cutting{base: base} })
 	a.Proven = true
 	bounds := splitBounds[table.String]
@@ -220,7 +220,7 @@ func TestPresplitTableWithLostAnswerIsCreatedOnce(t *testing.T) {
 	conformance.True(t, err == nil && len(got) == len(bounds), "bounds %v, %v", got, err)
 }
 
-func TestTableNameMayExceedSDKsLimit(t *testing.T) {
+func TestTableNameMayExceedSDKLimit(t *testing.T) {
 	a, _ := splitter(t, nil)
 	key := []table.KeyColumn{{Name: "k", Type: table.String}}
 	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
@@ -311,7 +311,7 @@ func TestMissingTableCannotBeChanged(t *testing.T) {
 	}
 }
 
-func TestAdjustedIsReadFromAnswer(t *testing.T) {
+func TestThroughputChangeTimeIsReadFromResponse(t *testing.T) {
 	described := unhex(t, described)
 	details := func(f ...uint64) []byte { // numbers and values of fields after the required units
 		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})

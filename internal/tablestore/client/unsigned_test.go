@@ -99,7 +99,7 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestAnswersAreBoundedByTheirKind(t *testing.T) {
+func TestResponseSizeLimitDependsOnKind(t *testing.T) {
 	for op, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
 		for status, most := range map[int]int{200: rows, 403: maxRefusal, 500: maxRefusal} {
 			a := &claiming{status: status, sign: signatures["right"], endless: true}
@@ -157,7 +157,7 @@ var statuses = []struct {
 }
 
 // No row may be lost, duplicated or rejected because of a response that an intermediary could have forged.
-func TestOnlySignedAnswersSettleAnything(t *testing.T) {
+func TestOnlySignedResponsesDetermineOutcome(t *testing.T) {
 	for name, sign := range signatures {
 		for _, st := range statuses {
 			for _, operation := range operations {
@@ -222,7 +222,7 @@ func TestUnsignedKeyRefusalsEndAfterTwoMinutes(t *testing.T) {
 	})
 }
 
-func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
+func TestDestructiveOperationsNeedSignedResponses(t *testing.T) {
 	destroy := strings.Fields("DeleteTable UpdateTable DeleteRow DropIndex DeleteDefinedColumn")
 	for _, operation := range operations {
 		a, destroys := &claiming{}, slices.Contains(destroy, operation)
@@ -242,7 +242,7 @@ func TestDestructiveOperationsNeedSignedAnswers(t *testing.T) {
 }
 
 // The signature does not cover the status, so an intermediary could turn a refusal into a success.
-func TestSignedRefusalWithSuccessStatusIsDamage(t *testing.T) {
+func TestRefusalWithSuccessStatusIsDetected(t *testing.T) {
 	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
 		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
 		for way, send := range ways(t, a, false) {
@@ -339,7 +339,7 @@ func TestCompressionIsOffByDefault(t *testing.T) {
 
 // A service without compression must not cause rejects. The sender does not repeat a request that may have been
 // applied, but sends the next one without compression.
-func TestFirstCompressedRefusalIsNotOfRows(t *testing.T) {
+func TestRefusedCompressionIsNotARejectedRow(t *testing.T) {
 	page := func() *http.Response {
 		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html>400"))}
 	}

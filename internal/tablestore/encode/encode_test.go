@@ -112,7 +112,7 @@ func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 	return r
 }
 
-func TestBriefBodiesAreCheckedLikeWholeOnes(t *testing.T) {
+func TestAllBodyFormsHaveTheSameChecks(t *testing.T) {
 	hasher := plainbuffer.NewHasher()
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]table.Mode{table.Put, table.Update, table.Increment, table.Delete}).Draw(t, "mode")
@@ -252,7 +252,7 @@ func TestRowsWithOwnCellsEqualSDK(t *testing.T) {
 	}
 }
 
-func TestOwnCellsKeepLimits(t *testing.T) {
+func TestOwnCellsRespectLimits(t *testing.T) {
 	text := func(n int) table.Value { return table.Value{Type: table.String, Bytes: make([]byte, n)} }
 	a, b := NewName("a"), NewName("b")
 	many := func(n int) (cells []Cell) {
@@ -323,8 +323,8 @@ func TestAbsentValueIsNotDeleted(t *testing.T) {
 	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
-// TestPackedRowsEqualEncodedOnes tests values of every type, versions, missing and unordered columns, and refused rows.
-func TestPackedRowsEqualEncodedOnes(t *testing.T) {
+// TestPackedRowsEqualEncodedRows tests values of every type, versions, missing and unordered columns, and refused rows.
+func TestPackedRowsEqualEncodedRows(t *testing.T) {
 	values := []table.Value{integer(0), integer(math.MinInt64), integer(math.MaxInt64), {Type: table.Boolean},
 		{Type: table.Boolean, Int: 1}, double(0), double(math.Copysign(0, -1)), double(0.1), double(math.MaxFloat64),
 		str(""), str("1"), str("é,\"\n"), {Type: table.Binary}, {Type: table.Binary, Bytes: []byte{0xff}}}

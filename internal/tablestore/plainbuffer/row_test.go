@@ -27,7 +27,7 @@ func (r *Row) DeleteVersion(n *Name, timestamp int64) {
 	r.closeCell(crcByte(r.timestamp(n.crc, timestamp), opDeleteOneVersion))
 }
 
-func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
+func TestBlockwiseCRC8EqualsBytewiseCRC8(t *testing.T) {
 	data := make([]byte, 100)
 	for i := range data {
 		data[i] = byte(i * 37)
@@ -331,7 +331,7 @@ func FuzzSplitIsRead(f *testing.F) {
 }
 
 // A boolean encoded as neither 0 nor 1 is not canonical, so equal rows could have different bytes.
-func TestOddBooleansAreNotPlain(t *testing.T) {
+func TestNoncanonicalBooleansAreNotPlain(t *testing.T) {
 	var r Row
 	id, flag := NewName("id"), NewName("f")
 	r.Begin(nil)
@@ -403,7 +403,7 @@ func drawCells(t *rapid.T, kinds int) (cells []drawnCell) {
 	return cells
 }
 
-func TestAddedCellEqualsEncodedOne(t *testing.T) {
+func TestAddedCellEqualsEncodedCell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 2), rapid.Bool().Draw(t, "auto")
 		n := NewName("_mark")
@@ -427,7 +427,7 @@ func TestRemovingAddedCellRestoresRow(t *testing.T) {
 	})
 }
 
-func TestStampedRowEqualsEncodedOne(t *testing.T) {
+func TestStampedRowEqualsEncodedRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
 		plain := encoded(cells, auto, -1, "")

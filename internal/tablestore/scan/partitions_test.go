@@ -120,7 +120,7 @@ func integers(bounds []table.Value) []int64 {
 	return found
 }
 
-func TestNamedPartitionsAreExact(t *testing.T) {
+func TestReportedPartitionsAreExact(t *testing.T) {
 	service := &partitioned{bounds: []table.Value{
 		{Type: table.Integer, Int: 7}, {Type: table.Integer, Int: -7}, {Type: table.Integer, Int: 7},
 	}}
@@ -129,7 +129,7 @@ func TestNamedPartitionsAreExact(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(service.seen), "[DescribeTable]", "requests %v", service.seen)
 }
 
-func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
+func TestUnreportedPartitionsAreGuessedFromSizes(t *testing.T) {
 	many := func(points int) func(int64) []byte { return func(int64) []byte { return splitAnswer(points) } }
 	for _, tt := range []struct {
 		name   string
@@ -159,7 +159,7 @@ func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
 	}
 }
 
-func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
+func TestSplitsInOneLocationAreOnePartition(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		places []place
@@ -178,7 +178,7 @@ func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
 	}
 }
 
-func TestSplitAnswerIsParsed(t *testing.T) {
+func TestSplitPointsAreParsed(t *testing.T) {
 	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d750000000103040300000075696405060000000301" +
 		"0000006d0abd09a61a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
 	body := conformance.Try(hex.DecodeString(answer)).Must(t)

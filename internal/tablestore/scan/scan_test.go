@@ -291,7 +291,7 @@ func TestPageOfOtherRequestIsRetried(t *testing.T) {
 	conformance.True(t, err == nil && next == rows, "%d rows, %v", next, err)
 }
 
-func TestRowWithErrorIsRetriedAtAnyPlace(t *testing.T) {
+func TestRefusedRowIsRetriedAtAnyPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 9
 		sdk := tableOf(t, rows, nil)
@@ -334,7 +334,7 @@ func (p *panicking) BatchGetRow(r *tablestore.BatchGetRowRequest) (*tablestore.B
 	return p.TableStoreClient.BatchGetRow(r)
 }
 
-func TestUnreadableAnswerIsRetried(t *testing.T) {
+func TestUnreadableResponseIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 6_000
 		sdk := &panicking{TableStoreClient: tableOf(t, rows, nil)}

@@ -79,7 +79,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 	}
 }
 
-func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
+func TestThroughputChangesDoNotDelayOtherTables(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	changed := w.clock
 	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // as if another process had just changed it
@@ -142,7 +142,7 @@ func TestAlwaysRefusedTableDoesNotStopOthers(t *testing.T) {
 	}
 }
 
-func TestChangeWithALostAnswerIsRecognized(t *testing.T) {
+func TestChangeWithALostResponseIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	// Unlike the engine, the service refuses a repeated change even if it changes nothing, so make it be refused.
 	w.before = func(operation string) error {

@@ -378,7 +378,7 @@ func TestDropMarkIsRemovedWhenTheTableIsFound(t *testing.T) {
 	})
 }
 
-func TestFolderHasOneUserAtATime(t *testing.T) {
+func TestFolderIsLockedForOneProcess(t *testing.T) {
 	first := open(t)
 	second := conformance.Try(At(t.Context(), first.dir, jobdir.Options{})).Must(t)
 	conformance.Refused(t, second.Lock(t.Context()), "in use", "error")
