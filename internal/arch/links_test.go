@@ -275,7 +275,7 @@ func englishPages(t *testing.T, root string) map[string]string {
 type shape struct {
 	levels, blocks []string
 	rows           int
-	figures        []string // of two or more digits, outside code and links, sorted
+	figures        []string // numbers of two or more digits outside code and links, sorted
 }
 
 var (

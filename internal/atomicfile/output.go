@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Output is a user's path with links resolved, and knows how to write to it.
+// Output is a user's path with links resolved, and the way to write to it.
 type Output struct {
 	Path   string // the file to create or replace, with links followed
 	Stream bool   // the path is a pipe, terminal, device or open descriptor, which is written directly

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Suffix ends the names of temporary files.
+// Suffix is the suffix of the names of temporary files.
 const Suffix = ".part"
 
 // Options sets the permissions of the new file and says what to do with the old one.

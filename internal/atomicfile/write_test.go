@@ -18,7 +18,7 @@ import (
 // system stands in for the file operations: it records the calls and lets one of them fail.
 type system struct {
 	calls []string
-	fail  int // number of the call that fails; negative for none
+	fail  int // number of the call that fails; negative means none
 	err   error
 }
 
@@ -121,7 +121,7 @@ func TestWriteErrorChangesNothing(t *testing.T) {
 func TestUnsyncableFolderIsNotAnError(t *testing.T) {
 	for _, cannot := range []error{syscall.EINVAL, syscall.ENOSYS, errors.ErrUnsupported} {
 		name := filepath.Join(t.TempDir(), "a")
-		fake(t, 3, cannot) // after sync, close and rename
+		fake(t, 3, cannot) // the call after sync, close and rename fails
 		err := WriteBytes(name, Options{Perm: 0o600}, []byte("new"))
 		conformance.True(t, err == nil && content(t, name) == "new", "%v: %v, %s", cannot, err, content(t, name))
 		fake(t, 0, cannot)
@@ -169,7 +169,7 @@ func TestFileWrittenOverTimeIsCommitted(t *testing.T) {
 	must(t, conformance.ErrorOf(f.WriteString("rows")))
 	name := filepath.Join(dir, "rows")
 	broken := errors.New("broken")
-	s := fake(t, 2, broken) // the rename
+	s := fake(t, 2, broken) // the rename fails
 	err := Commit(f, name)
 	conformance.True(t, errors.Is(err, broken) && content(t, name+".part") == "rows" && content(t, name) == "none",
 		"%q: %v", s.calls, err)

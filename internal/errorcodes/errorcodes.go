@@ -13,9 +13,9 @@ type Kind string
 
 // The kinds of codes, in the order in which All lists them.
 const (
-	Exit    Kind = "exit code"        // of a command
-	Reject  Kind = "reject reason"    // of a row that was not sent, or for which no response came
-	Service Kind = "service's answer" // to a request or a row
+	Exit    Kind = "exit code"        // exit code of a command
+	Reject  Kind = "reject reason"    // reason for rejecting a row that was not sent, or for which no response came
+	Service Kind = "service's answer" // error code for a request or a row
 )
 
 type Entry struct {

@@ -11,9 +11,9 @@ func NewReader(r io.Reader) *csv.Reader { return csv.NewReader(&doubling{from: r
 // doubling doubles a carriage return before a line feed inside quotes, because csv.Reader drops one of them.
 type doubling struct {
 	from    io.Reader
-	text    []byte // read but not yet passed on
+	text    []byte // text that has been read but not passed on
 	room    [4 << 10]byte
-	inside  bool // inside quotes
+	inside  bool // the reader is inside quotes
 	pending bool // a carriage return inside quotes was passed on
 	err     error
 }

@@ -17,11 +17,11 @@ const (
 	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
 	Refused     = 5   // the service refuses permanently: access key, permission, missing table, quota or certificate
 	Differences = 6   // a comparison or check found something
-	NoInput     = 7   // nothing to load
+	NoInput     = 7   // there is nothing to load
 	Hangup      = 129 // the terminal was closed
 	Interrupted = 130
 	Crashed     = 134 // the Go runtime ended the process: a panic, out of memory or SIGQUIT
-	Killed      = 137 // by SIGKILL: the command itself cannot return it
+	Killed      = 137 // the process was killed by SIGKILL; a command cannot return this code
 	Pipe        = 141 // the reader of the output closed it
 	Terminated  = 143
 )

@@ -13,7 +13,7 @@ import (
 type run struct{ frames []frame }
 
 type frame struct {
-	first []byte // key
+	first []byte // first key of the frame
 	on    spill.Frame
 }
 
@@ -76,14 +76,14 @@ type cursor struct {
 
 	sorter *Sorter
 	items  []item // the remaining items, in memory
-	head   uint64 // of key, for items in memory
+	head   uint64 // head of key, for items in memory
 	ahead  int    // number of items already touched
 	looked byte   // keeps the compiler from removing readAhead's loads
 
 	run   *run
-	frame int    // the next to read
-	buf   []byte // of the current frame
-	rest  []byte // of buf, not yet read
+	frame int    // index of the next frame to read
+	buf   []byte // content of the current frame
+	rest  []byte // unread rest of buf
 }
 
 func (c *cursor) next() (ok bool, err error) {

@@ -31,7 +31,7 @@ const minFanIn = 4
 type item struct {
 	head       uint64 // the key's first bytes as an integer in the same order
 	at         uint32 // offset of the key in the arena; the value follows it
-	key, value uint32 // lengths
+	key, value uint32 // lengths of the key and the value
 }
 
 const itemBytes = 24
@@ -39,7 +39,7 @@ const itemBytes = 24
 // Sorter collects items until Sort is called. It is not safe for concurrent use.
 type Sorter struct {
 	store *spill.Store
-	limit int64 // of arena and items together
+	limit int64 // limit of the memory of arena and items
 	fanIn int
 	arena []byte
 	items []item
@@ -242,7 +242,7 @@ func (s *Sorted) Len() int64 { return s.from.count }
 
 func (s *Sorted) Spilled() int64 { return s.from.spill }
 
-// Usage returns the past and current use of the disk.
+// Usage returns the current and past sizes of the sorter's files.
 func (s *Sorted) Usage() spill.Usage { return s.from.store.Usage() }
 
 // Cuts returns at most n-1 ascending keys that divide the items into about equal parts.

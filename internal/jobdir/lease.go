@@ -28,7 +28,7 @@ const (
 )
 
 type LeaseOptions struct {
-	Owner string // for messages
+	Owner string // name of this process in messages
 	// Wait limits the wait for a lease that another process may hold. If it is below Term, no dead holder is replaced.
 	Wait time.Duration
 	// Clock returns the time since the machine's boot, including sleep; nil means Uptime.
@@ -73,11 +73,11 @@ type Lease struct {
 	Epoch int64
 	// Former means that requests of an earlier holder may still be carried out, for example because it was killed.
 	Former bool
-	// FormerFor limits how long from now the requests of Former may be carried out; 0 means unknown.
+	// FormerFor limits how long from now such requests of an earlier holder may be carried out; 0 means unknown.
 	FormerFor time.Duration
 	// Unsettled means that requests under this lease or an earlier one may still be carried out after its release.
 	Unsettled bool
-	// UnsettledFor limits that time from the release; 0 means unknown. Its initial value is FormerFor.
+	// UnsettledFor limits how long after the release they may be carried out; 0 means unknown. It begins as FormerFor.
 	UnsettledFor time.Duration
 
 	store   Store
@@ -87,7 +87,7 @@ type Lease struct {
 	stopped chan struct{}
 
 	mu    sync.Mutex
-	until time.Duration // by clock
+	until time.Duration // time at which the lease expires, by clock
 	lost  bool
 }
 
@@ -132,11 +132,11 @@ func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error
 	return file.Owner, file.At, nil
 }
 
-// Seen is the state of a directory's lease at one moment.
+// Seen is the state of a directory's lease when Look read it.
 type Seen struct {
 	epoch int64
 	body  []byte
-	at    time.Duration // by this machine's clock since boot
+	at    time.Duration // time of Look, by the machine's clock since boot
 }
 
 // Over reports whether Term has passed since Look read the lease. clock is as in LeaseOptions.

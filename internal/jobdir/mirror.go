@@ -26,7 +26,7 @@ type Mirror struct {
 	Store Store
 	*Lease
 
-	number int64 // of the last checkpoint
+	number int64 // number of the last checkpoint
 	object int64 // number of the last object
 	files  map[string][]part
 	last   [2]kept // the last two checkpoints, the newer one second
@@ -34,8 +34,8 @@ type Mirror struct {
 }
 
 type MirrorFile struct {
-	Name  string // in the mirror, separated by slashes
-	Path  string // on this machine; unused if Body is set
+	Name  string // name in the mirror, separated by slashes
+	Path  string // path on this machine; unused if Body is set
 	Body  []byte
 	Grows bool // the file is only appended to, so saved bytes do not change
 }

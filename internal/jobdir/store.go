@@ -194,7 +194,7 @@ func Below(s Store, folder string) Store {
 	return v
 }
 
-// once returns the store without retries.
+// once returns the same store without retries.
 func once(s Store) Store {
 	if v, ok := s.(view); ok {
 		v.patient = false
@@ -214,7 +214,7 @@ func (v view) String() string {
 const (
 	attempts    = 5
 	firstPause  = 100 * time.Millisecond
-	longestCall = 20 * time.Second // of one attempt
+	longestCall = 20 * time.Second // time limit of one attempt
 	slowest     = 128 << 10        // bytes per second; the time limit of an attempt allows for this rate
 )
 

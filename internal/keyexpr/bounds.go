@@ -109,8 +109,8 @@ type finder struct {
 	d        Design
 	given    Given
 	ranged   string             // the column with a range of values: only an ordered part of it is known
-	order    Order              // of the ranged column in the key
-	programs map[*node]*Program // of pieces
+	order    Order              // order of the ranged column in the key
+	programs map[*node]*Program // compiled pieces
 	known    map[string]bool    // columns whose values may be used
 	used     map[string]bool    // columns whose values were used
 	ended    bool               // the rest of the key is unknown

@@ -20,8 +20,8 @@ const workBudget = 16 << 20
 
 // Costs in units.
 const (
-	turnCost    = 16 // of one iteration, not including its body
-	elementCost = 16 // of one element of a list
+	turnCost    = 16 // cost of one iteration, not including its body
+	elementCost = 16 // cost of one element of a list
 )
 
 // work holds the rest of a row's budget, in units.

@@ -32,7 +32,7 @@ type Env struct {
 	Name        string   // the table's column, for messages
 	Columns     []Input  // in the order of the rows that will be evaluated
 	SaltColumns []string // source columns of the primary key, for salt(n)
-	Separator   rune     // of splice(auto, …); 0 until it is chosen (see Program.Observer)
+	Separator   rune     // separator of splice(auto, …); 0 until it is chosen (see Program.Observer)
 	// ReadFile reads the files of lookup; nil means os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 
@@ -75,9 +75,9 @@ type LookupFile struct {
 
 // Program is a checked expression. It is immutable.
 type Program struct {
-	Type  table.Type   // of its values; Any if it varies by row
+	Type  table.Type   // type of the values; Any if it varies by row
 	Files []LookupFile // files that lookup has read
-	Auto  bool         // it contains splice(auto, …)
+	Auto  bool         // the expression contains splice(auto, …)
 
 	name     string
 	source   string

@@ -6,8 +6,8 @@
 //
 // # Nulls
 //
-// An operator or function gives null if an operand is null, and so does an operator of the expression language that
-// cannot handle nulls. The exceptions are a ?? b, comparisons with nil, and salt, which treats null like other values.
+// An operator or function gives null if an operand is null, even if the expression language itself could not handle the
+// null. The exceptions are a ?? b, comparisons with nil, and salt, which treats null like other values.
 //
 // # Separators
 //

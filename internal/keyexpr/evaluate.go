@@ -27,12 +27,12 @@ type node struct {
 	value    func(e *Evaluator, row []table.Value) table.Value
 	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
 
-	order  []Segment // of the text for a String, of the number for other types
-	pieces []piece   // of a concatenated string; nil for other nodes
+	order  []Segment // order of the text for a String, of the number for other types
+	pieces []piece   // pieces of a concatenated string; nil for other nodes
 	width  int       // bytes of a string of fixed width; 0 if the width varies
-	plain  bool      // an unchanged column
+	plain  bool      // the node is an unchanged column
 	tells  []int     // indexes in Env.Columns of columns whose different values always give different results
-	digits bool      // the text is an integer's
+	digits bool      // the text is the text of an integer
 	signed bool      // the text sorts negative numbers correctly, but does not read as a number
 	recipe string    // how a reader of the table computes it, in words
 	python string    // the same as a Python expression

@@ -11,7 +11,7 @@ import (
 // Design is a primary key, or its first columns, computed from input columns.
 type Design struct {
 	Columns  []Column
-	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
+	Programs []*Program // programs of Columns, compiled against the same Env; nil for a column that the service numbers
 	Inputs   []Input    // the Columns of that Env
 }
 
@@ -19,9 +19,9 @@ type Design struct {
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
 	PythonSetup []string     `json:"python_setup,omitempty"` // lines that the Python formulas need before them
-	Order       string       `json:"order"`                  // of rows in a range read
+	Order       string       `json:"order"`                  // order of rows in a range read
 	Ranges      []Range      `json:"ranges"`                 // readable ranges of input columns
-	Examples    []Example    `json:"examples"`               // keys of the sample rows
+	Examples    []Example    `json:"examples"`               // the sample rows with their keys
 	Notes       []string     `json:"notes"`                  // warnings
 	Files       []LookupFile `json:"files,omitempty"`        // the files that the keys depend on
 }
@@ -41,7 +41,7 @@ type Range struct {
 	Column string  `json:"column"`
 	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of the parts before) or "no"
 	How    string  `json:"how"`
-	Bounds *Bounds `json:"bounds,omitempty"` // for given values of the columns
+	Bounds *Bounds `json:"bounds,omitempty"` // bounds of the rows with given values
 }
 
 // Example is a row and its key.

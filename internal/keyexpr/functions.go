@@ -13,7 +13,7 @@ import (
 type function struct {
 	usage string
 	least int
-	most  int // -1 for any number
+	most  int // -1 means any number
 	build func(c *compiler, k *call) *node
 }
 

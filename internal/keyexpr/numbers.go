@@ -8,9 +8,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Numbers of digits.
+// Limits on the number of digits.
 const (
-	MaxPadDigits    = 64 // of pad, for text; an integer has at most 19
+	MaxPadDigits    = 64 // limit of pad for strings; an integer has at most 19 digits
 	MaxSignedDigits = 19
 	descDigits      = 19 // digits of the largest integer
 )

@@ -12,7 +12,7 @@ type piece struct {
 	node *node
 	// sealed means that keys sort by this piece before the next: its width is fixed, or a separator ends it.
 	sealed    bool
-	separator bool // of a splice
+	separator bool // the piece is the separator of a splice
 }
 
 // piecesOf returns the concatenated pieces of a string, in order.

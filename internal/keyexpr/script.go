@@ -284,7 +284,7 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 
 // ofNull reports whether an error of the expression language was caused by a null.
 func ofNull(err error) bool {
-	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // of nil
+	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // cannot slice nil
 }
 
 func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {

@@ -98,7 +98,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 	}
 }
 
-// firstAtOrBelow returns the index of the first character at or below the separator, or -1. UTF-8 sorts by character.
+// firstAtOrBelow returns the index of the first character at or below the separator, or -1.
 func firstAtOrBelow(text []byte, separator rune) int {
 	if separator < utf8.RuneSelf {
 		for i, b := range text {

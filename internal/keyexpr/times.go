@@ -10,7 +10,7 @@ import (
 
 // clock says how to read a value as a time.
 type clock struct {
-	zone *time.Location // of results, and of strings without an offset
+	zone *time.Location // zone of results and of strings without an offset
 	unit int64          // units per second of an integer; 0 if not given
 }
 

@@ -36,12 +36,12 @@ func (c *Change) Options() bool {
 
 // Setting is a change of one setting of a table.
 type Setting struct {
-	Name string `json:"name"` // as in the policy
+	Name string `json:"name"` // name of the setting, as in the policy
 	From int    `json:"from"`
 	To   int    `json:"to"`
 }
 
-// Settings returns the changes of single settings.
+// Settings returns the settings that change.
 func (c *Change) Settings() (settings []Setting) {
 	for _, s := range []Setting{
 		{"reserved.read", c.Have.Read, c.Want.Read},

@@ -22,7 +22,7 @@ import (
 const (
 	maxPolicyBytes   = 1 << 20
 	maxAge           = 1_000_000
-	maxReservedUnits = 100_000 // of a table, for reading and writing separately
+	maxReservedUnits = 100_000 // limit for a table, for reading and writing separately
 	maxNumber        = 1<<31 - 1
 )
 

@@ -8,18 +8,18 @@ import (
 
 // Policy defines the settings of tables by their age.
 type Policy struct {
-	Unit    Unit           // in which ages are counted
-	Zone    *time.Location // in which periods begin and end
+	Unit    Unit           // unit in which ages are counted
+	Zone    *time.Location // time zone in which periods begin and end
 	Classes []Class        // from young to old, at least one; only the last is unbounded, and only it may archive or drop
 }
 
 // Class holds a policy's settings for a range of ages. Nil keeps a table's setting; new tables get the default.
 type Class struct {
-	Number      int  // from 1
+	Number      int  // number of the class, from 1
 	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class
 	Read, Write *int // reserved throughput in capacity units
 	TTL         *int // seconds; -1 means that cells never expire
-	MaxVersions *int // of a cell
+	MaxVersions *int // versions kept per column
 	// Archive is the folder or object-store address to which tables of the class are archived; it excludes other settings.
 	Archive string
 	Drop    bool // the class's tables are dropped; it excludes other settings

@@ -50,8 +50,8 @@ func TestMutants(t *testing.T) {
 	root := filepath.Join("..", "..")
 	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	var all []*mutant
-	var lines []string                // of the table: a package and a seed each
-	drawnBy := map[string][]*mutant{} // by line
+	var lines []string                // lines of the table: a package and a seed each
+	drawnBy := map[string][]*mutant{} // drawn mutants by line of the table
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		within := load(t, root, "./"+name)
 		for _, seed := range strings.Fields(*seeds) {
@@ -86,7 +86,7 @@ func TestMutants(t *testing.T) {
 
 // drawWithin draws n mutants of several packages. All places are equally likely.
 func drawWithin(within []*room, seed uint64, n int) (drawn []*mutant) {
-	var places []int // the index of each place's room
+	var places []int // the index of each place's package
 	for i, r := range within {
 		places = append(places, slices.Repeat([]int{i}, len(r.sites()))...)
 	}
@@ -263,7 +263,7 @@ type suite struct {
 type test struct {
 	suite   *suite
 	name    string
-	reached map[int]bool // numbers of the mutants whose functions it calls
+	reached map[int]bool // numbers of the mutants whose functions the test calls
 	took    time.Duration
 }
 

@@ -212,7 +212,7 @@ type room struct {
 }
 
 type sourceFile struct {
-	name string // below the module
+	name string // path relative to the module
 	text []byte
 	tree *ast.File
 }

@@ -37,7 +37,7 @@ var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 var (
 	s3InHost    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)    // buckets that the certificate of *.HOST covers
-	s3Partition = regexp.MustCompile(`^(cn|eusc|us-iso[bf]?|eu-isoe)-`) // of a region
+	s3Partition = regexp.MustCompile(`^(cn|eusc|us-iso[bf]?|eu-isoe)-`) // regions outside AWS's standard partition
 )
 
 // s3Domains are the domains of AWS's partitions.
@@ -45,7 +45,7 @@ var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn"
 	"us-iso-":  "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
-// s3Service does not use the SDK's S3 client for its five requests, which took a tenth of the time of a first build.
+// s3Service makes its five requests without the SDK's S3 client, whose compilation took a tenth of a first build.
 type s3Service struct {
 	scheme, host, region string
 	inHost               bool // the bucket is in the host name
@@ -220,7 +220,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	result, _, err := s.client.Handle(ctx, request)
 	if err != nil {
 		if plain, ok := errors.AsType[*url.Error](err); ok {
-			err = plain // without the SDK's wrapper
+			err = plain // drop the SDK's wrapper
 		}
 		return nil, cmp.Or(ctx.Err(), err)
 	}

@@ -17,8 +17,8 @@ import (
 
 // Service is an object store. It is safe for concurrent use.
 type Service interface {
-	Scheme() string // of addresses: "oss" or "s3"
-	// List returns a page of at most max objects with the prefix, in byte order, beginning at token; 0 is the default.
+	Scheme() string // scheme of addresses: "oss" or "s3"
+	// List returns a page of objects with the prefix, in byte order, beginning at token. A max of 0 is the default size.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
 	// Get returns n bytes from off, or all if n < 0. If match is not "" and not the object's ETag, it returns ErrOther.
@@ -65,7 +65,7 @@ type Page struct {
 type Answer struct {
 	Status int
 	Header http.Header
-	Length int64 // of the body; -1 if unknown
+	Length int64 // length of the body; -1 if unknown
 	Body   io.ReadCloser
 }
 

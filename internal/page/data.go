@@ -20,7 +20,7 @@ type heat struct {
 	Every      Number   `json:"every"`
 	Columns    int      `json:"columns"`
 	Partitions []string `json:"partitions"` // the first partition of each row of cells
-	Each       int      `json:"each"`       // partitions per row
+	Each       int      `json:"each"`       // number of partitions per row
 	Most       Number   `json:"most"`
 	Cells      string   `json:"cells"`
 }

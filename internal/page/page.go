@@ -14,7 +14,7 @@ import (
 type Page struct {
 	Title  string
 	State  string // a word or two beside the title; may be ""
-	Tone   Tone   // of State
+	Tone   Tone   // colour of State
 	Lead   []string
 	Facts  []Fact
 	Charts []Chart
@@ -39,7 +39,7 @@ type Fact struct {
 // Chart plots numbers over time, with a point every Every seconds. NaN leaves a gap.
 type Chart struct {
 	Title  string   `json:"-"`
-	Unit   string   `json:"unit"` // of the values: "" for plain numbers, "s" for seconds of latency, "B" for bytes
+	Unit   string   `json:"unit"` // unit of the values: "" for plain numbers, "s" for seconds of latency, "B" for bytes
 	Every  Number   `json:"every"`
 	Log    bool     `json:"log"` // logarithmic vertical axis
 	Series []Series `json:"series"`
@@ -59,16 +59,16 @@ type Values []float64
 type Heat struct {
 	Title      string
 	Unit       string
-	Every      float64   // seconds
+	Every      float64   // length of an interval in seconds
 	Partitions []string  // lower bounds of the partitions, in key order
-	Counts     [][]int64 // by interval and partition
+	Counts     [][]int64 // counts by interval and partition
 }
 
 // Table is a table of text. Columns of numbers are aligned to the right.
 type Table struct {
 	Title   string
 	Columns []string
-	Numbers []bool // by column: whether it holds numbers; columns beyond the end do not
+	Numbers []bool // whether a column holds numbers; columns beyond the end do not
 	Rows    [][]string
 	Note    string
 }

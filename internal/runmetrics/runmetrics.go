@@ -111,7 +111,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // WriteFile writes the metrics of runs in Prometheus's text format. It replaces a file atomically and writes to a pipe
-// or device directly. A failed run keeps the time of its last success. It refuses to replace any other kind of file.
+// or device directly. A failed run keeps the time of its last success. An existing file must be a metrics file.
 func WriteFile(ctx context.Context, path string, runs []Run) error {
 	o, err := atomicfile.Find(path)
 	if err != nil {
@@ -185,5 +185,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pipeWait limits the wait for a pipe's reader, which delays the end of the command.
+// pipeWait limits the wait for a pipe's reader, because the wait delays the end of the command.
 const pipeWait = 5 * time.Second

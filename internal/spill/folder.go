@@ -31,7 +31,7 @@ type folder struct {
 }
 
 func makeFolder(dir string) (*folder, error) {
-	path, err := os.MkdirTemp(dir, folderPrefix+"*") // with mode 0700
+	path, err := os.MkdirTemp(dir, folderPrefix+"*") // has mode 0700
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether the file is known to be unlocked and to be the file with the information looked.
+// isUnlocked reports whether the file at path is known to be unlocked and still the file that looked describes.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	if locked, err := lock.TryLock(); err != nil || !locked {

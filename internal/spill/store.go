@@ -51,7 +51,7 @@ type Frame struct{ kept *kept }
 
 type kept struct {
 	raw, disk int    // bytes before and after compression, without the unused end of the last block
-	sum       uint32 // CRC-32C of the compressed bytes; not used by ReadAt
+	sum       uint32 // CRC-32C of the compressed bytes; ReadAt does not use it
 	extents   []extent
 	freed     bool // guarded by Store.mu
 }

@@ -350,7 +350,7 @@ func TestChildSpills(t *testing.T) {
 	}
 	must(t, conformance.ErrorOf(conformance.Try(Open(Options{Dir: dir})).Must(t).Write([]byte("rows"))))
 	os.Stdout.WriteString("spilled\n")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or exits
+	_, _ = io.Copy(io.Discard, os.Stdin) // wait until the parent kills this process or exits
 }
 
 // child starts a process and waits until it has spilled to dir; kill kills it.
@@ -419,12 +419,12 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	put(folderPrefix+"0-dead/"+lockName, deadLock)
 	put(folderPrefix+"0-dead/"+framesName, "rows")
 	put(folderPrefix+"0-dead-before-its-file/"+lockName, deadLock)
-	put(folderPrefix+"1-notes/todo.txt", "mine")                  // no lock
-	put(folderPrefix+"2-notes/"+lockName, "mine")                 // a lock file of something else
-	put(folderPrefix+"3-cut/"+lockName, lockText)                 // cut off
-	put(folderPrefix+"3-being-made/"+lockName, "")                // its lock is not written yet
-	put(folderPrefix+"4-a-file", deadLock)                        // not a folder
-	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // not a file
+	put(folderPrefix+"1-notes/todo.txt", "mine")                  // has no lock
+	put(folderPrefix+"2-notes/"+lockName, "mine")                 // has the lock file of something else
+	put(folderPrefix+"3-cut/"+lockName, lockText)                 // the text of the lock file is cut off
+	put(folderPrefix+"3-being-made/"+lockName, "")                // the text of the lock file is not written yet
+	put(folderPrefix+"4-a-file", deadLock)                        // is not a folder
+	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // has a folder in place of the lock file
 	put("elsewhere/"+lockName, deadLock)
 	put("elsewhere/"+framesName, "mine")
 	for _, link := range [][2]string{

@@ -2,7 +2,7 @@ package table
 
 // Row is a view into its Block, made of offsets. It is never allocated on its own and never changes once appended.
 type Row struct {
-	Hash   uint64 // of the ordering key
+	Hash   uint64 // hash of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
 	body   uint32
 	raw    uint32 // start of the original record, after the PlainBuffer bytes; empty for formats without text
@@ -57,7 +57,7 @@ func (r *Row) Bytes() int { return int(r.raw - r.body) }
 // Split is a part of a source. All blocks made from it share it.
 type Split struct {
 	Source  string
-	Ordinal int // of the source in the run
+	Ordinal int // ordinal of the source in the run
 	Header  int // index of the records' input header in the run
 	Number  int
 	Offset  int64  // in the (decompressed) input
@@ -98,9 +98,9 @@ type Block struct {
 
 // Span is a record's place in its split.
 type Span struct {
-	Start, End uint32 // of its text
-	Record     uint32 // records before it
-	Line       uint32 // lines before it
+	Start, End uint32 // bounds of its text in the split
+	Record     uint32 // number of records before it
+	Line       uint32 // number of lines before it
 }
 
 // Bytes returns the size of the block's memory.

@@ -59,7 +59,7 @@ func KeepsDouble(text []byte, f float64) bool {
 
 const (
 	smallestNormal = 0x1p-1022
-	maxDigits      = 767 // of the exact decimal text of a double
+	maxDigits      = 767 // maximum number of digits of the exact decimal text of a double
 )
 
 // significant appends a number's digits without leading and trailing zeros, none for zero, and the first one's power of
@@ -81,7 +81,7 @@ func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 		case c == '.':
 			point = i
 		case c == 'e' || c == 'E':
-			given, _ := strconv.Atoi(string(text[i+1:])) // of a number that fits in a double
+			given, _ := strconv.Atoi(string(text[i+1:])) // fits in an int, as the number fits in a double
 			exponent += given
 			return trimZeros(digits), exponent + seen - 1
 		}

@@ -41,7 +41,7 @@ type Column struct {
 	Source string // name in the input
 	Name   string // name in the table
 	Type   Type
-	Hex    bool // for Binary: the text is hexadecimal, not base64
+	Hex    bool // the text of a Binary is hexadecimal, not base64
 	// Time, if set, says how to convert a time to an Integer.
 	Time *Time
 	// Exact is set if the user did not choose the type. Then text must be the canonical text of its value, because storing

@@ -94,7 +94,7 @@ func rowOf(b *Block, size, bytes int) Ref {
 func TestBatchEndsAtServiceLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		size, body int // of each of two rows
+		size, body int // accounted size and PlainBuffer bytes of each of two rows
 		want       bool
 	}{
 		{"4 MB together fit", MaxBatchBytes / 2, 10, true},

@@ -54,7 +54,7 @@ func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary
 // Value is a typed cell value. Bytes may refer to a reused buffer; copy them to keep the value.
 type Value struct {
 	Type   Type
-	Absent bool    // for Null: the record lacks the column, so an update does not delete the cell
+	Absent bool    // set with Null if the record lacks the column, so that an update does not delete the cell
 	Int    int64   // Integer; Boolean as 0 or 1
 	Double float64 // Double
 	Bytes  []byte  // String (UTF-8) or Binary

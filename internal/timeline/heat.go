@@ -11,7 +11,7 @@ import (
 type Heat struct {
 	line  *Line[[]int64]
 	slots map[string]int
-	lower []string // by slot
+	lower []string // lower bounds by slot
 	shown []string
 }
 
@@ -51,7 +51,7 @@ func (h *Heat) Add(since time.Duration, slot int, n int64) {
 type Map struct {
 	Every      time.Duration
 	Partitions []string  // representations of the lower bounds, in key order
-	Counts     [][]int64 // by interval and partition
+	Counts     [][]int64 // counts by interval and partition
 }
 
 // Order returns the slots in key order.

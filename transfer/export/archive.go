@@ -32,7 +32,7 @@ type ArchiveConfig struct {
 	PartBytes int64
 	Lake      *Layout // if not nil, write files for other programs instead of an archive
 
-	step func(name string) error // for tests
+	step func(name string) error // hook for tests
 }
 
 func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {

@@ -330,7 +330,7 @@ func TestExportOfAReplacedTableFails(t *testing.T) {
 	otherKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
 	for name, tt := range map[string]struct {
 		after  int
-		key    []table.KeyColumn // of the new table; nil creates none
+		key    []table.KeyColumn // key of the new table; nil means that none is created
 		format string
 		silent bool // the service does not report creation times
 	}{

@@ -226,11 +226,11 @@ func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
 type lakeRange struct {
 	*lake
 	rng    int
-	tests  []*keyexpr.Test // by folder
+	tests  []*keyexpr.Test // tests of the partition folders
 	fields scan.Fields
 	folder []byte
-	open   map[string]*heldRows // by folder
-	held   int64                // bytes in them
+	open   map[string]*heldRows // rows held in memory, by folder
+	held   int64                // number of bytes in held rows
 }
 
 // folderBytes is the assumed memory of an open file without its rows. It limits the number of open folders.

@@ -43,7 +43,7 @@ type state struct {
 	Cells   int64    `json:"cells"`
 	Older   int64    `json:"older_versions"` // number of versions left out
 
-	Growth scan.Growth `json:"growth"` // for CSV whose columns are not all known yet
+	Growth scan.Growth `json:"growth"` // state of CSV whose columns are not all known yet
 
 	// Replaced means that the table was dropped while it was being read, so the export cannot be continued.
 	Replaced bool `json:"replaced,omitempty"`
@@ -69,7 +69,7 @@ func (s *state) changes(want *state) []string {
 
 // output is a file that is being written, or its spooled rows.
 type output struct {
-	path string // of the file
+	path string // path of the file
 	file *os.File
 	at   state
 }

@@ -74,11 +74,11 @@ type exporter struct {
 	fields scan.Fields       // decodes each row
 	cells  int64             // number of cells in the output
 	older  int64             // number of versions left out
-	names  plainbuffer.Names // for rows read by key
+	names  plainbuffer.Names // names of columns, for rows read by key
 	where  *keyexpr.Test     // nil means that all rows pass
 	units  atomic.Int64
 	grown  *scan.Growing                       // nil unless columns are found while rows are written
-	wrap   func(scan.Formatter) scan.Formatter // for tests
+	wrap   func(scan.Formatter) scan.Formatter // hook for tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {

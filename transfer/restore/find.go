@@ -41,7 +41,7 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 	case mayBeArchive(arg):
 		var files archive.Files
 		if files, err = archive.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
-			return nil, &plan.UsageError{Message: err.Error(), Input: true} // as for any input
+			return nil, &plan.UsageError{Message: err.Error(), Input: true} // the same error as for other inputs
 		}
 		if files != nil && err == nil {
 			m, err = archive.ReadFrom(ctx, files)

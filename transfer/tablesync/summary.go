@@ -73,7 +73,7 @@ type Summary struct {
 	Costs Costs `json:"costs"`
 
 	RejectsFiles []string          `json:"rejects_files,omitempty"`
-	Examples     []json.RawMessage `json:"examples"` // as in verify
+	Examples     []json.RawMessage `json:"examples"` // examples as in the result of a comparison
 	Notes        []string          `json:"notes,omitempty"`
 	// RejectReasons holds the reasons of records rejected by the comparison, the most frequent first.
 	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`

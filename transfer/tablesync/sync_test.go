@@ -756,7 +756,7 @@ func TestSyncKeepsTheUnitsOfTheLastRun(t *testing.T) {
 		return cfg
 	}
 	w.sync(config(ms))
-	w.sync(w.config(w.write("a.csv", "id,w\na,5\n"))) // without the column
+	w.sync(w.config(w.write("a.csv", "id,w\na,5\n"))) // a file without the column
 	want := "the last run has it as timestamp, ms, and us.parquet as timestamp, µs"
 	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), config(us))), want, "sync")
 	load := config(us).Load

@@ -19,7 +19,7 @@ import (
 )
 
 type CheckConfig struct {
-	Request  *plan.Request // as for a load into a new table
+	Request  *plan.Request // request of a load into a new table
 	Unique   bool          // look for duplicate keys
 	Examples int           // maximum number of examples of each kind
 	Memory   int64         // memory of the process, in bytes
@@ -144,7 +144,7 @@ type checker struct {
 	distinct *distinct
 	result   *CheckResult
 	hot      *partitioner.HotKeys
-	seed     maphash.Seed // for the hashes of rows
+	seed     maphash.Seed // seed for the hashes of rows
 	splits   []*table.Split
 	told     bool // the sorter has been told the expected size
 	buf      []byte
@@ -241,7 +241,7 @@ func (c *checker) compare(ctx context.Context) error {
 	}
 	r := c.result
 	r.SpilledRows = sorted.Spilled()
-	var key, first []byte // of the key's first record
+	var key, first []byte // key, and values of the key's first record
 	collides := false
 	var equal []Repeat
 	it := sorted.Range(nil, nil)

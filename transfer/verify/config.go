@@ -127,7 +127,7 @@ type TableResult struct {
 // Counts holds numbers of rows by verdict.
 type Counts struct {
 	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // with Sample, only sampled rows
+	RowsInTable  int64 `json:"rows_in_table"` // only sampled rows if Sample is set
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
@@ -190,6 +190,6 @@ type Values struct {
 // Place is the position of a record in the inputs.
 type Place struct {
 	File   string `json:"file"`
-	Record int64  `json:"record"`         // from 1
+	Record int64  `json:"record"`         // number of the record, from 1
 	Line   int64  `json:"line,omitempty"` // first line of the record, from 1; 0 if unknown
 }

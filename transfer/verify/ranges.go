@@ -35,7 +35,7 @@ type bySource struct {
 	of  source.Ranged
 	key int // index of the table's key column that is the source's first key column; -1 if there is none
 
-	found []Counts // by source, each of which is a range
+	found []Counts // counts by source, each of which is a range
 }
 
 // newBySource returns nil if results cannot be counted by range.

@@ -49,7 +49,7 @@ type verifier struct {
 	// numberless is set if records have different numbers in this reading than in the load.
 	numberless bool
 	units      atomic.Int64
-	pages      sync.Pool // of *scan.PackedPage
+	pages      sync.Pool // pool of *scan.PackedPage
 }
 
 // Run compares the inputs with the table. An error means that the comparison is incomplete. Differences are no error.
@@ -227,7 +227,7 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 type keyRange struct {
 	table    *target
 	number   int
-	from, to []byte // without the table's name
+	from, to []byte // bounds without the table's name
 }
 
 // ranges divides the keys at partition bounds and, because these may be few, into equal parts of the inputs' keys.

@@ -16,13 +16,13 @@ type tally struct {
 	err   error
 	told  RangeChanges // if not nil, receives differences
 
-	memory client.PageMemory                           // for a row that is compared by cell
+	memory client.PageMemory                           // memory for a row that is compared by cell
 	whole  func([]table.Value, []byte) ([]byte, error) // makes complete rows from kept bytes
 
 	Counts
 	superseded, ofRejects, units int64
 	examples                     map[string][]Example
-	found                        map[int]*Counts // by range of the source; nil if these are not counted
+	found                        map[int]*Counts // counts by range of the source; nil if these are not counted
 }
 
 func (v *verifier) newTally(of *target) *tally {

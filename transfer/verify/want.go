@@ -48,7 +48,7 @@ type wants struct {
 	it       *extsort.Iterator
 	mode     table.Mode
 	anyOrder bool
-	names    []uint64 // for cellsOf
+	names    []uint64 // names to pass to cellsOf
 	kept     bool     // items end with the places of their rows
 	more     bool     // the iterator is at an item that has not been taken yet
 	now      want

@@ -20,7 +20,7 @@ import (
 // Server serves the objects of one bucket. Call Change to change its fields.
 type Server struct {
 	Bucket   string
-	PageSize int // of listings
+	PageSize int // maximum number of objects in a page of a listing
 	// Unconditional makes the server ignore conditions of puts, as OSS does in buckets with versioning.
 	Unconditional bool
 	ReadOnly      bool
@@ -65,7 +65,7 @@ func New(t Testing, bucket string) *Server {
 	return s
 }
 
-// Change lets change set fields of the server. Requests that are already running may see the old values.
+// Change calls change, which may set fields of the server. Requests that are already running may see the old values.
 func (s *Server) Change(change func(s *Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type access struct {
 	patience    time.Duration // 0 makes every refusal final
 
 	mu      sync.Mutex
-	allowed map[string]bool      // by path
+	allowed map[string]bool      // allowed operations by path
 	refused map[string]time.Time // time of the first refusal, by path
 }
 

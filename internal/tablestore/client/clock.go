@@ -31,7 +31,7 @@ type Clock struct {
 // sample says, according to one response, how far the service's clock is ahead of base plus the time since base.
 type sample struct {
 	offsets
-	at time.Duration // when it was received, since base
+	at time.Duration // time of receipt since base
 }
 
 type offsets struct {

@@ -28,7 +28,7 @@ type Connection struct {
 	credentials common.CredentialsProvider
 	route       *route            // nil if base is used
 	pool        *pool             // links on the route
-	base        http.RoundTripper // for proxies, and for stores in this process
+	base        http.RoundTripper // transport for proxies and for stores in this process
 	timeout     time.Duration
 	compression *compression
 	traffic     *Traffic
@@ -104,7 +104,7 @@ type Sender struct {
 	head   []byte
 	answer []byte
 	keys   common.Credentials  // keys that signed the request
-	urls   map[string]*url.URL // by operation
+	urls   map[string]*url.URL // URLs by operation
 }
 
 func (c *Connection) Sender() *Sender {

@@ -40,7 +40,7 @@ type pool struct {
 	freed   chan struct{}
 	unused  bool // all senders are closed, so no link is kept
 
-	limit    int // of open; most if unknown
+	limit    int // limit of open; most if the limit is unknown
 	raise    time.Time
 	wait     time.Duration
 	step     int

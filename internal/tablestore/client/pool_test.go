@@ -134,7 +134,7 @@ func TestSendersShareConnectionsIfDialFails(t *testing.T) {
 // A link opened by a request of the SDK ends with the run, not with that request, so that other senders can use it.
 func TestLinkEndsWithRunAfterSDKRequest(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
-	for range 2 { // on a new link, and on the same one again
+	for range 2 { // the first request uses a new link, the second one the same link
 		_, err := c.Transport().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ListTable", nil))
 		l := c.pool.free[0]
 		conformance.True(t, err == nil && l.run == c.run && l.stop(), "%v, or the link ends with the request", err)

@@ -85,7 +85,7 @@ type requestBody struct {
 	rest     []byte
 	progress func() // called when bytes are read; may be nil
 	closed   atomic.Bool
-	next     *requestBody // for the transport's next attempt
+	next     *requestBody // body for the transport's next attempt
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {

@@ -29,7 +29,7 @@ const (
 type Layout struct {
 	// Bounds holds, in order, the first partition-key values of all partitions but the first, if the service reports them.
 	Bounds  []table.Value
-	Created int64 // as in type Table
+	Created int64 // see Table.Created
 }
 
 // Layout sends one DescribeTable, without retries because callers repeat it anyway. It may return ErrNoTable.

@@ -147,7 +147,7 @@ var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable
 var statuses = []struct {
 	status int
 	code   string
-	class  Class // if the response is signed
+	class  Class // class of the error if the response is signed
 }{
 	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled},
 	{403, "OTSNoPermissionAccess", Fatal}, {403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal},

@@ -19,7 +19,7 @@ const maxComparisons = 32
 
 // node is a comparison, or several joined nodes.
 type node struct {
-	join  tablestore.LogicalOperator // joins parts
+	join  tablestore.LogicalOperator // operator that joins parts
 	parts []*node                    // at least two; nil for a comparison
 
 	column string // column of the stored row

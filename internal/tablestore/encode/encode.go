@@ -37,7 +37,7 @@ type Encoder struct {
 	StampBytes   int
 	// Body is the form of the rows' content.
 	Body    Body
-	hasher  *plainbuffer.Hasher // for a SummedBody
+	hasher  *plainbuffer.Hasher // hasher for a SummedBody
 	reduced []uint64            // hashes of the attributes' names
 	sum     uint64              // sum of the row's cells so far
 	// Table is the table of the next row in a load into several tables. The row's ordering key begins with it.

@@ -18,7 +18,7 @@ type packedName struct {
 }
 
 type packedNames struct {
-	known map[string]*packedName // by opens
+	known map[string]*packedName // names by opens
 	first *packedName            // first of the previous row
 	rows  uint64
 }

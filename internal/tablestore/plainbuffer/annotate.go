@@ -135,10 +135,10 @@ const stampBytes = 9 // a tag and eight bytes
 type walker struct {
 	rest []byte // bytes after the current cell
 	data bool   // the current cell is an attribute
-	crc  byte   // of the cells so far
+	crc  byte   // checksum of the cells so far
 	err  error
 
-	cell                   []byte // with its tag and checksum
+	cell                   []byte // the current cell with its tag and checksum
 	cellCRC                byte
 	valued, typed, stamped bool
 	stamp                  int64

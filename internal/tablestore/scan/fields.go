@@ -19,7 +19,7 @@ type Column struct {
 	Text  bool  // the name is valid UTF-8
 	Types Types // number of values by type
 
-	number  int     // from 0, in order of discovery; negative for unwanted columns
+	number  int     // number in order of discovery, from 0; negative for unwanted columns
 	opens   string  // the beginning of a cell: length and name
 	next    *Column // the column after it in the last row that had both
 	row     int64   // number of the last row with the column
@@ -43,7 +43,7 @@ type Fields struct {
 	Cells []Field
 	Older int64 // number of versions that are not in Cells
 
-	columns map[string]*Column // by opens
+	columns map[string]*Column // columns by the beginning of their cells
 	found   int                // number of wanted columns
 	first   *Column            // first column of the previous row
 	rows    int64

@@ -27,9 +27,9 @@ type Formatter interface {
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
-	values  []plainbuffer.Encoded // of a row; nil for missing cells
+	values  []plainbuffer.Encoded // values of the current row; nil for missing cells
 	buf     []byte
-	written int64 // bytes of lines written
+	written int64 // number of bytes written
 }
 
 // NewCSV makes a CSV and writes its header.

@@ -207,7 +207,7 @@ func TestDamagedSpoolRowIsAnError(t *testing.T) {
 // refusing is a Getter that refuses rows with the given codes.
 type refusing struct {
 	Getter
-	codes    [][]string // by request and row; later requests succeed
+	codes    [][]string // error codes by request and row; later requests succeed
 	requests int
 }
 

@@ -20,7 +20,7 @@ type Spool struct {
 	packer *zstd.Encoder
 	chunk  []byte // rows not written yet
 	packed []byte
-	err    error // of the first failed write, which may have written a part and so made the rest unreadable
+	err    error // error of the first failed write, which may have written a part; the rest would be unreadable
 }
 
 // spoolChunk is the number of bytes of rows that are compressed together.

@@ -259,14 +259,14 @@ classes:
 // world is an instance with monthly tables, a policy, and a clock that advances only while a run waits.
 type world struct {
 	t   *testing.T
-	own *client.Admin // without faults
+	own *client.Admin // client without faults
 	*tabletest.Store
 	clock    time.Time
 	waits    []time.Duration
 	said     []string
-	requests []string // operation and table
+	requests []string // operations and tables of requests
 	dir      string   // the archive: a folder, or the address of one in a store
-	request  Request  // without Admin
+	request  Request  // request whose Admin is not set
 	pace     Pace
 
 	// before is called before each request, lost after each response. If they return an error, the client gets it.
