@@ -284,7 +284,7 @@ func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn s
 		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
-		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // for reproducible verdicts; failures need not be shrunk
+		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // for reproducible verdicts; no shrinking
 	text, err := cmd.CombinedOutput()
 	return err == nil, string(text)
 }

@@ -44,7 +44,7 @@ func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
 		rule = s3Bucket
-		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // their listings are unordered or they need sessions
+		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // unordered listings, or sessions
 			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
 		}
 	}

@@ -82,7 +82,7 @@ func Decode(name string, text []byte, version int, v any, otherwise string) erro
 
 // Identify returns an identifier for the strings that name a load, a sync or a job. It is the same for equal strings.
 func Identify(parts ...string) string {
-	text, _ := json.Marshal(parts) // strings always marshal
+	text, _ := json.Marshal(parts) // marshaling strings never fails
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

@@ -5,12 +5,12 @@ type Row struct {
 	Hash   uint64 // hash of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
 	body   uint32
-	raw    uint32 // start of the original record, after the PlainBuffer bytes; empty for formats without text
+	raw    uint32 // start of the original record, after the PlainBuffer bytes; it is empty for formats without text
 	end    uint32
 	at     uint32 // offset of the record in the split
-	record uint32 // records before this one in the split
-	line   uint32 // lines before this one in the split
-	size   uint32 // accounted bytes; from bit ownMode on, the row's own mode plus one
+	record uint32 // number of records before this one in the split
+	line   uint32 // number of lines before this one in the split
+	size   uint32 // accounted bytes; bits ownMode and above hold the row's own mode plus one, or 0
 }
 
 // RowBytes is the size of a Row in memory, in bytes.
@@ -45,7 +45,7 @@ func (r *Row) Mode(of Mode) Mode {
 // SetMode gives the row its own mode: Put, Update or Delete.
 func (r *Row) SetMode(m Mode) { r.size = uint32(r.Size()) | uint32(m+1)<<ownMode }
 
-// Number returns the number of records before the row's in its split.
+// Number returns the number of records before the row's record in its split.
 func (r *Row) Number() int { return int(r.record) }
 
 // Line returns the number of lines before the row's record in its split.
@@ -60,12 +60,12 @@ type Split struct {
 	Ordinal int // ordinal of the source in the run
 	Header  int // index of the records' input header in the run
 	Number  int
-	Offset  int64  // in the (decompressed) input
-	Input   int64  // bytes of the input that the split covers
-	Key     string // readable key at its start; empty for sources without keys
+	Offset  int64  // offset in the decompressed input
+	Input   int64  // number of bytes of the input that the split covers
+	Key     string // readable key at the start of the split; empty for sources without keys
 
-	FirstRecord int64 // records of the source before this split; set at the hand-over
-	FirstLine   int64 // lines of the source before this split; set at the hand-over
+	FirstRecord int64 // number of records of the source before this split; set at the hand-over
+	FirstLine   int64 // number of lines of the source before this split; set at the hand-over
 
 	// Position is the place of the first record in the hand-over order.
 	Position Position
@@ -145,7 +145,7 @@ func (b *Block) CopyAll(from *Block) {
 	b.Data, b.Rows = append(b.Data[:0], from.Data...), append(b.Rows[:0], from.Rows...)
 }
 
-// Keep drops every row for which keep is false, without freeing its bytes.
+// Keep drops the rows for which keep returns false. It does not free their bytes.
 func (b *Block) Keep(keep func(i int32) bool) {
 	kept := b.Rows[:0]
 	for i := range b.Rows {
@@ -173,7 +173,7 @@ func (b *Block) Truncate(n int) {
 	b.Rows = b.Rows[:rows]
 }
 
-// Reject makes a Reject of a record of the split.
+// Reject returns the Reject for a record of the split.
 func (s *Split) Reject(m Span, why Reason, raw []byte) Reject {
 	return Reject{
 		Location: Location{

@@ -66,7 +66,7 @@ const (
 // ten.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
-	point, seen := -1, 0 // digits before the point, and so far, from the first significant one on
+	point, seen := -1, 0 // numbers of digits since the first significant one: before the point, and so far
 	for i, c := range text {
 		switch {
 		case c >= '0' && c <= '9':

@@ -248,19 +248,19 @@ func TestLocalTimeAtClockChanges(t *testing.T) {
 		{"America/New_York", "2024-03-10 02:59:59", ""},
 		{"America/New_York", "2024-03-10 03:00:00", "2024-03-10T07:00:00Z"},
 		{"America/New_York", "2024-11-03 00:59:59", "2024-11-03T04:59:59Z"},
-		{"America/New_York", "2024-11-03 01:30:00", "2024-11-03T05:30:00Z"}, // the first
+		{"America/New_York", "2024-11-03 01:30:00", "2024-11-03T05:30:00Z"}, // the first of two instants
 		{"America/New_York", "2024-11-03 02:00:00", "2024-11-03T07:00:00Z"},
 		{"Europe/Berlin", "2024-03-31 02:30:00", ""},
 		{"Europe/Berlin", "2024-03-31 03:00:00", "2024-03-31T01:00:00Z"},
 		{"Europe/Berlin", "2024-10-27 02:00:00", "2024-10-27T00:00:00Z"},
-		{"Europe/Berlin", "2024-10-27 02:30:00", "2024-10-27T00:30:00Z"}, // the first
+		{"Europe/Berlin", "2024-10-27 02:30:00", "2024-10-27T00:30:00Z"}, // the first of two instants
 		{"Europe/Berlin", "2024-10-27 03:00:00", "2024-10-27T02:00:00Z"},
 		{"Australia/Lord_Howe", "2024-10-06 02:00:00", ""},
 		{"Australia/Lord_Howe", "2024-10-06 02:29:59", ""},
 		{"Australia/Lord_Howe", "2024-10-06 02:30:00", "2024-10-05T15:30:00Z"},
-		{"Australia/Lord_Howe", "2024-04-07 01:45:00", "2024-04-06T14:45:00Z"}, // the first
+		{"Australia/Lord_Howe", "2024-04-07 01:45:00", "2024-04-06T14:45:00Z"}, // the first of two instants
 		{"Asia/Shanghai", "1991-04-14 02:30:00", ""},
-		{"Asia/Shanghai", "1991-09-15 01:30:00", "1991-09-14T16:30:00Z"}, // the first
+		{"Asia/Shanghai", "1991-09-15 01:30:00", "1991-09-14T16:30:00Z"}, // the first of two instants
 		{"Asia/Shanghai", "2024-04-14 02:30:00", "2024-04-13T18:30:00Z"},
 		{"Pacific/Apia", "2011-12-29 23:59:59", "2011-12-30T09:59:59Z"},
 		{"Pacific/Apia", "2011-12-30 12:00:00", ""},

@@ -102,7 +102,7 @@ func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 		if n >= most {
 			return dst, false
 		}
-		if math.Abs(near-n) > near*0x1p-51 || n/power != a { // the first condition mostly fails and saves a division
+		if math.Abs(near-n) > near*0x1p-51 || n/power != a { // the first condition is usually true and saves a division
 			power *= 10
 			continue
 		}

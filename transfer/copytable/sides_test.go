@@ -166,7 +166,7 @@ func TestCutsOutsideARangeAreIgnored(t *testing.T) {
 	}
 }
 
-// TestUnacceptableCellIsFoundAnywhere puts a cell too old or too far ahead into the first, a middle and the last row.
+// TestUnacceptableCellIsFoundAnywhere puts a cell with a bad timestamp into the first, a middle and the last row.
 func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
 	s := tabletest.Open(t, server.Options{})

@@ -207,7 +207,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	// A scan may read more columns than requested, such as those of conditions; the archive must not have them.
+	// A scan may read more columns than requested, such as columns of conditions. The archive must not have them.
 	wanted := wantedOf(c.Scan.Columns)
 	for page, err := range source.Splits(from) {
 		if err != nil {

@@ -303,7 +303,7 @@ type flaky struct {
 	after bool
 	nth   int
 	mu    sync.Mutex
-	asked map[string]int // calls by kind
+	asked map[string]int // number of calls by kind
 }
 
 var (

@@ -355,7 +355,7 @@ func TestModifiedFileIsNotRewritten(t *testing.T) {
 			conformance.MustTrue(t, errors.Is(err, errKilled), "%v", err)
 			return noted
 		}
-		interrupted(interrupted(1000)) // after the last file, before any is rewritten
+		interrupted(interrupted(1000)) // stop after the last file is written, before any is rewritten
 		c.step, c.Fresh = nil, false
 		other := conformance.Try(c.Store.Get(t.Context(), "part-00001-00003."+of)).Must(t)
 		must(t, c.Store.Put(t.Context(), "part-00001-00002."+of, other))

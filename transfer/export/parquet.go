@@ -16,7 +16,7 @@ import (
 // rowGroupBytes is the approximate size of the values in a row group, which the writer holds in memory.
 const rowGroupBytes = 64 << 20
 
-// maxParquetColumns limits the writer's memory per column.
+// maxParquetColumns limits the number of columns, for each of which the writer needs memory.
 const maxParquetColumns = 10_000
 
 // parquetFile writes rows as Parquet. Key columns are required and other columns optional; each has one type.
@@ -25,7 +25,7 @@ type parquetFile struct {
 	places scan.Places
 	keys   int
 	row    parquet.Row
-	bytes  int // values since the last row group
+	bytes  int // size of the values since the last row group
 }
 
 // newParquet begins a file with the requested attributes, in order, or all in seen. Mixed types are an error.
@@ -57,7 +57,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 	}
 	for _, name := range names {
 		if types[name] == "" {
-			continue // no row has it, so it has no type
+			continue // no row has the column, so its type is unknown
 		}
 		if len(fields) == maxParquetColumns {
 			return nil, &CannotHold{fmt.Sprintf("the rows have more than %d columns, too many for Parquet: name some with "+

@@ -95,7 +95,7 @@ func newExporter(ctx context.Context, c *Config) *exporter {
 	return e
 }
 
-// ended completes the result.
+// ended completes and returns the result.
 func (e *exporter) ended() Result {
 	r := e.result
 	r.Columns, r.Units = e.columns(), e.units.Load()

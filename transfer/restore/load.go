@@ -60,7 +60,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 // Begin completes a new table with the archive's properties, and refuses a target that cannot hold the archive's data.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
-		return nil // the load reports it
+		return nil // the load reports the missing name
 	}
 	traffic := new(client.Traffic)
 	sdk, err := client.New(ctx, *at, traffic)

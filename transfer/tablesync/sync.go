@@ -384,7 +384,7 @@ func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 	details := []progress.Fact{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
 	}
-	if s, ok := cfg.Load.Read.Sources.(interface{ Made() time.Time }); ok { // a table
+	if s, ok := cfg.Load.Read.Sources.(interface{ Made() time.Time }); ok { // the source is a table
 		details = append(details, progress.Fact{Name: "the time at which the source was made",
 			Value: s.Made().Format(time.RFC3339Nano), Input: true})
 	}

@@ -433,7 +433,7 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 		cfg = l.config(30 * time.Second)
 		cfg.ExtraFails = false
 		r = run(t, cfg)
-		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // including the late row, but not the surplus row
+		if s := r.Settled; s.Differed != 4 || s.Remain != 4 || r.Extra != 1 { // with the late, without the surplus row
 			t.Errorf("%+v, %s", s, r.counts())
 		}
 	})

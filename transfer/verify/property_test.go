@@ -46,7 +46,7 @@ func (d *draft) draw(t *rapid.T) {
 
 func (d *draft) apply(id string, fields []string) {
 	if id == "" {
-		return // rejected
+		return // the record is rejected
 	}
 	row := cells{}
 	if d.mode == table.Update {
@@ -65,7 +65,7 @@ func (d *draft) apply(id string, fields []string) {
 		}
 	}
 	if d.mode == table.Update && named == 0 {
-		return // rejected
+		return // the record is rejected
 	}
 	d.keys[id] = true
 	delete(d.absent, id)

@@ -173,7 +173,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		request.Keep = plan.KeepRecord // records may have an old key
 	}
 	request.Reading = cfg.Memory              // as for a load, which otherwise might accept records rejected here
-	request.Target.Create = cfg.Stored != nil // the request has its key
+	request.Target.Create = cfg.Stored != nil // the request has the table's key
 	request.KeysAlone = cfg.Sample > 0
 	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
 		request.Keep = plan.KeepNothing

@@ -14,7 +14,7 @@ import (
 // Limits of the values shown in an example.
 const (
 	shownColumns = 20
-	shownBytes   = 60 // per value
+	shownBytes   = 60 // maximum bytes of a value
 )
 
 // shown maps columns to the cells of a row as text, newest first.

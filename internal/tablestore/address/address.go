@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Scheme is the beginning of every address.
+// Scheme is the prefix of every address.
 const Scheme = "ots://"
 
 // Address identifies a table of an instance.

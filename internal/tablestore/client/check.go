@@ -57,7 +57,7 @@ func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, acce
 	return body, nil
 }
 
-// withoutSecrets returns an address without possible secrets.
+// withoutSecrets returns an address without the parts that may be secret.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -64,7 +64,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	traffic = cmp.Or(traffic, new(Traffic))
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
-	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends it earlier without progress
+	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // transport ends one without progress earlier
 	asked := &signedWith{CredentialsProvider: t.Credentials}
 	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, keys: asked, traffic: traffic,
 		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned,

@@ -35,7 +35,7 @@ type compression struct {
 
 	mu     sync.Mutex
 	proven bool // the service has accepted a compressed request
-	never  bool // the service has refused one
+	never  bool // the service has refused a compressed request
 }
 
 func newCompression(mode string) *compression {
@@ -59,7 +59,7 @@ func (c *compression) wanted(size int) bool {
 	return !c.never
 }
 
-// deflate appends the compressed body to dst, or returns nil if it is hardly smaller.
+// deflate appends the compressed body to dst, or returns nil if compression hardly reduces the body.
 func (c *compression) deflate(dst, body []byte) []byte {
 	to := &limitedBuffer{bytes: dst, most: len(dst) + int(smaller*float64(len(body)))}
 	w := <-c.writers

@@ -234,7 +234,7 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	defer cancel()
 	stalled := time.AfterFunc(s.c.timeout, cancel)
 	defer stalled.Stop()
-	body.progress = func() { stalled.Reset(s.c.timeout) } // the transport has sent the bytes it read, except for its buffer
+	body.progress = func() { stalled.Reset(s.c.timeout) } // the transport sends what it reads, except for its buffer
 	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
 	if err == nil {
 		err = s.read(operation, res)

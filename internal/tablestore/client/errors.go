@@ -49,7 +49,7 @@ var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
 	"OTSFlowControl":           Throttled,
-	"OTSServerBusy":            Throttled, // but see MayHaveApplied
+	"OTSServerBusy":            Throttled, // see MayHaveApplied
 	"OTSStorageServerBusy":     Throttled, // see MayHaveApplied
 	"OTSOperationThrottled":    Throttled, // see MayHaveApplied
 
@@ -281,7 +281,7 @@ func WrongScheme(err error) bool {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
 	}
-	for ; err != nil; err = errors.Unwrap(err) { // errors.Error would print Describe's text
+	for ; err != nil; err = errors.Unwrap(err) { // Error.Error would return Describe's text
 		if slices.ContainsFunc(otherScheme, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 			return true
 		}

@@ -100,7 +100,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // it cannot be used
-			// No request was sent, as if nobody were listening.
+			// No request was sent, so the error is the same as if nobody were listening.
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS handshake: %w", err)}
 		}
 		l.conn = secure
@@ -123,7 +123,7 @@ func (l *link) endsWith(run context.Context) bool {
 // abort makes close discard the bytes of a request that are still in this machine's buffers.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails only if it is closed
+		_ = tcp.SetLinger(0) // fails only on a closed connection
 	}
 }
 

@@ -34,9 +34,9 @@ type pool struct {
 
 	mu      sync.Mutex
 	free    []*link // most recently used last
-	open    int     // links, including those being dialed
-	proven  int     // links that have had a response
-	waiting int     // senders waiting for a link
+	open    int     // number of links, including links being dialed
+	proven  int     // number of links that have had a response
+	waiting int     // number of senders waiting for a link
 	freed   chan struct{}
 	unused  bool // all senders are closed, so no link is kept
 

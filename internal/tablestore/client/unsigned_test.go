@@ -347,8 +347,8 @@ func TestRefusedCompressionIsNotARejectedRow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refusal func() *http.Response
 		taken   int    // compressed requests accepted before the refusal
-		sent    string // C compressed, p plain
-		errs    string // o open, x another error, - none
+		sent    string // C for a compressed request, p for a plain one
+		errs    string // o for an open outcome, x for another error, - for none
 	}{
 		"parameter":           {refused("OTSParameterInvalid"), 0, "Cppp", "---"},
 		"keys":                {refused("OTSAuthFailed"), 0, "Cppp", "---"},

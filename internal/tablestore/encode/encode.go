@@ -49,7 +49,7 @@ type Encoder struct {
 	packed packedNames
 	// Window, if set, returns the range of timestamps that the table accepts, in milliseconds; to is exclusive.
 	Window   func() (from, to int64)
-	asked    bool // Window was called for this row
+	asked    bool // Window has been called for this row
 	from, to int64
 }
 

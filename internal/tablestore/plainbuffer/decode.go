@@ -13,7 +13,7 @@ import (
 type Cell struct {
 	Name    string
 	Value   table.Value
-	Stamped bool  // it has a timestamp
+	Stamped bool  // the cell has a timestamp
 	Stamp   int64 // milliseconds
 }
 

@@ -49,7 +49,7 @@ func NewName(name string) Name {
 	return Name{head: head, crc: crcBytes(0, []byte(name)), size: len(name)}
 }
 
-// Names maps column names to prepared ones.
+// Names maps column names to prepared names.
 type Names map[string]*Name
 
 // Of returns the prepared name of a column.

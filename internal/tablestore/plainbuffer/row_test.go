@@ -243,7 +243,7 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	return true
 }
 
-// sameValue compares doubles by their bits.
+// sameValue reports whether two values are equal. It compares doubles by their bits.
 func sameValue(a, b table.Value) bool {
 	return a.Type == b.Type && a.Int == b.Int && math.Float64bits(a.Double) == math.Float64bits(b.Double) &&
 		bytes.Equal(a.Bytes, b.Bytes)

@@ -50,7 +50,7 @@ func File() string {
 	return filepath.Join(dir, "tsimport", "config.yaml")
 }
 
-// Find returns the profile with a name.
+// Find returns the profile with the given name.
 func Find(name string) (*Profile, error) {
 	if !names.MatchString(name) {
 		return nil, fmt.Errorf("profile %q: want a name of letters, digits and underscores", name)

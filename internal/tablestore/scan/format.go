@@ -216,7 +216,7 @@ func (f *JSONL) member(name string, v plainbuffer.Encoded) error {
 func (f *JSONL) text(s string) {
 	e := json.NewEncoder(&f.buf)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // strings and Buffers never fail
+	_ = e.Encode(s) // encoding a string to a Buffer never fails
 	f.buf.Truncate(f.buf.Len() - 1)
 }
 

@@ -37,7 +37,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	g.mu.Lock()
 	now := time.Now()
 	if g.free.Before(now) {
-		g.free = now // unused units are not saved
+		g.free = now // units do not accumulate while no request is sent
 	}
 	at := g.free
 	reserved = g.average

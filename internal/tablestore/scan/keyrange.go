@@ -77,7 +77,7 @@ func KeyText(values []table.Value) string {
 		case table.Binary:
 			texts[i] = "0x" + hex.EncodeToString(v.Bytes)
 		default:
-			quoted, _ := json.Marshal(string(v.Bytes)) // a string never fails
+			quoted, _ := json.Marshal(string(v.Bytes)) // marshaling a string never fails
 			texts[i] = string(quoted)
 		}
 	}

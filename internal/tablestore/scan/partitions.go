@@ -133,7 +133,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	return value, size, err
 }
 
-// splitsOf requests splits of a size.
+// splitsOf requests splits of the table with about the given size, in units of unitBytes.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	res, err := recoverPanic("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
 		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size,

@@ -168,7 +168,7 @@ func TestSpoolRoundTrip(t *testing.T) {
 	fields := fieldsOf(t, new(Fields), everyType())
 	for i := range 3000 {
 		must(t, s.Write(fields))
-		if i%1000 == 7 { // somewhere in the file
+		if i%1000 == 7 { // at several places in the file
 			must(t, s.Flush())
 		}
 	}
