@@ -98,7 +98,7 @@ func appendText(dst []byte, v table.Value) []byte {
 
 // finish derives a node's text from its value, or its value from its text.
 func (n *node) finish() *node {
-	// A recipe or formula contains those of its operands, some twice, so its length could double with every level.
+	// A recipe contains its operands' recipes, some of them twice, so its length could double with every level.
 	if len(n.recipe) > maxRecipe {
 		n.recipe = "the expression " + brief(n.src)
 	}

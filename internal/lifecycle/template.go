@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Template is a name pattern for tables that each hold one period: consume_{month} matches consume_202403.
+// Template is a name pattern of tables that each hold one period: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
 	Zone           string // time zone in which loads assign rows to periods; may be empty

@@ -19,7 +19,7 @@ const RowBytes = 40
 // suspect is the bit of Row.line that means that an earlier process may have sent the row. Spilling preserves it.
 const suspect = 1 << 31
 
-// Suspect reports whether an earlier process may have sent the row. The row may have been, or may yet be, applied.
+// Suspect reports whether an earlier process may have sent the row, which may have been applied or may be later.
 func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 
 // SetSuspect records that an earlier process may have sent the row.
@@ -54,7 +54,7 @@ func (r *Row) Line() uint32 { return r.line &^ suspect }
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 
-// Split is a part of a source. All blocks made from it share it.
+// Split is a part of a source. All blocks made from a split share it.
 type Split struct {
 	Source  string
 	Ordinal int // ordinal of the source in the run
@@ -122,7 +122,7 @@ func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	})
 }
 
-// AppendMade is like Append, but copies the ordering key and the PlainBuffer bytes to Data, and takes no record.
+// AppendMade is like Append, but copies the ordering key and the PlainBuffer bytes to Data. The row has no record.
 func (b *Block) AppendMade(key, body []byte, size int, m Span) {
 	start := len(b.Data)
 	b.Data = append(append(b.Data, key...), body...)

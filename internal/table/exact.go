@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PrintsDouble reports whether text, whose value is f, is as AppendDouble, Go, Python, Java's Double.toString or C's
-// %.17g would print f. Other texts, such as 007, 10.50 or 1e3, may mean more than a number.
+// PrintsDouble reports whether AppendDouble, Go, Python, Java's Double.toString or C's %.17g would print f as text. f
+// must be the value of text. Other texts, such as 007, 10.50 or 1e3, may mean more than a number.
 func PrintsDouble(text []byte, f float64) bool {
 	if n, _ := significant(make([]byte, 0, 40), text); len(n) > 17 || !KeepsDouble(text, f) {
 		return false
@@ -62,8 +62,8 @@ const (
 	maxDigits      = 767 // maximum number of digits of the exact decimal text of a double
 )
 
-// significant appends a number's digits without leading and trailing zeros, none for zero, and the first one's power of
-// ten.
+// significant appends a number's digits without leading and trailing zeros, and returns the first digit's power of ten.
+// It appends nothing for zero.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
 	point, seen := -1, 0 // numbers of digits since the first significant one: before the point, and so far

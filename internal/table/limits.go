@@ -37,8 +37,8 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// UnchangedColumn names a cell that is not written. It holds a column condition, so that a row is written only if the
-// stored row is unchanged. A row without the cell is written only if no row has its key. No table has such a column.
+// UnchangedColumn names a cell that is not written but holds a column condition: its row is written only if the stored
+// row is unchanged. A row without the cell is written only if no row has its key. No table can have such a column.
 const UnchangedColumn = "#unchanged"
 
 // CheckColumnName returns an error if the service would refuse the column name.
@@ -70,7 +70,7 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// Limits of a time to live. A day is the documented minimum. Otherwise rows could expire before they are verified.
+// Limits of a time to live. A day is the documented minimum. With less, rows could expire before they are verified.
 const (
 	MinTimeToLive = 86_400 // seconds
 	MaxTimeToLive = math.MaxInt32

@@ -33,7 +33,7 @@ type Outcome struct {
 	Found bool
 	// Number is the value that the service gave the row's auto-increment column; 0 if it is unknown or there is none.
 	Number int64
-	// From is the smallest number that the row can have if any of its attempts was applied; 0 if unknown.
+	// From is the smallest number that the row can have, whichever attempt was applied; 0 if unknown.
 	From int64
 	// Stamp is the timestamp, in ms, that cells without one were given, or 0. Restamped means that an Unknown attempt had
 	// another one.

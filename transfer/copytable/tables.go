@@ -95,7 +95,8 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target key with an auto-increment column, because a copy finds rows by key. instead is a remedy.
+// CheckKey refuses a target key with an auto-increment column, because a copy finds rows by key. instead tells the user
+// what to do.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {

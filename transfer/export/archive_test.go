@@ -387,7 +387,7 @@ func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 	}
 }
 
-// drawnRows draws rows as in responses, with columns absent or out of order, versions in any order and all strings.
+// drawnRows draws rows as in responses, with absent or unordered columns, unordered versions and strings of all kinds.
 func drawnRows(t *rapid.T) (rows [][]byte) {
 	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "\r",
 		"seven..", "eight...", "eight..,", "nine....\"", "é", "12345678é", "\x00",

@@ -24,7 +24,7 @@ var errEnough = errors.New("enough was read")
 // batch calls do for consecutive rows and their ordering keys, valid during the call. It may fail after some rows.
 type batch func(do func(key, row []byte) error) error
 
-// stretch sends the batches of a part of the rows. Unlike a batch's error, its error ends deliver before earlier rows.
+// stretch sends the batches of a part of the rows. Unlike a batch's error, a stretch's does not wait for earlier rows.
 type stretch func(ctx context.Context, send func(batch) error) error
 
 // deliver passes the rows of parts to do in order. It reads up to readers parts concurrently, each some batches ahead.
@@ -150,7 +150,7 @@ func rangeOf(s scan.Service, t *client.Table, o scan.Options, pages *sync.Pool) 
 	}
 }
 
-// sortedBounds returns the bounds of a table's partitions, or none, which only makes the export slower.
+// sortedBounds returns the bounds of a table's partitions, or none after an error. The export is then only slower.
 func sortedBounds(admin *client.Admin, name string) []table.Value {
 	bounds, err := admin.Splits(name)
 	if err != nil {

@@ -199,7 +199,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next returns the --since of the next copy, shortly before this one began, or "" if that is unknown or not finished.
+// Next returns the --since of the next copy, shortly before this one began. It returns "" if the load did not finish.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

@@ -50,7 +50,7 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 	return m, InputError(err)
 }
 
-// mayBeArchive reports whether an address may be an archive in an object store. Others cost no request.
+// mayBeArchive reports whether an address may be an archive in an object store. Other addresses need no request.
 func mayBeArchive(arg string) bool {
 	base := path.Base(arg)
 	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") &&

@@ -153,7 +153,7 @@ type checker struct {
 // checkPiece is the number of bytes of text that are read at once. They fit in a processor's cache and yield few rows.
 const checkPiece = 256 << 10
 
-// hashShare is the fraction of the memory that hashes of keys may use: one hashShare-th.
+// hashShare is a divisor: hashes of keys may use 1/hashShare of the memory.
 const hashShare = 16
 
 // Offsets in a record's data in the sorter: position, line, hash of the row, values from which the key was made.

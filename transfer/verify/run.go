@@ -38,7 +38,7 @@ type verifier struct {
 	stamped  bool // a record gives its cells timestamps
 	returned *returned
 	from, to []byte // ordering keys of the compared range; nil means no bound
-	// recordsOf is the number of records of each source.
+	// recordsOf holds the number of records of each source.
 	recordsOf []int64
 	bySource  *bySource // nil if results are not counted by range of the source
 	sorted    *extsort.Sorted
@@ -232,7 +232,7 @@ type keyRange struct {
 
 // ranges divides the keys at partition bounds and, because these may be few, into equal parts of the inputs' keys.
 func (v *verifier) ranges() []keyRange {
-	if v.cfg.Stored != nil { // read from front to back
+	if v.cfg.Stored != nil { // the rows are read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
 	}
 	even := v.sorted.Cuts(v.evenRanges())

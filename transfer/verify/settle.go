@@ -228,7 +228,7 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	return a, err
 }
 
-// compare compares the source's rows with the given keys with the table's.
+// compare compares the source's and the table's rows of the given keys.
 func (a *again) compare(ctx context.Context, keys [][]byte) error {
 	v, t := a.of, a.tally
 	it := v.sorted.Range(nil, nil)

@@ -72,7 +72,7 @@ func (a *access) refresh() {
 // authFailed is the service's code for refused keys.
 const authFailed = "OTSAuthFailed"
 
-// lasts reports whether keys were refused because of the network or an access policy, which is permanent.
+// lasts reports whether the refusal of keys is due to the network or an access policy, and so is permanent.
 func lasts(message string) bool {
 	return strings.Contains(message, boundVPC) || strings.Contains(message, "ACL polic")
 }

@@ -132,7 +132,7 @@ func short(n *int) *int32 {
 }
 
 // Changeable returns when a table's reserved throughput may be changed again: once per interval, plus a second because
-// the service reports the last change in whole seconds. A service's clock ahead of now does not extend the wait.
+// the service reports the last change in whole seconds. A service clock that is ahead of now does not extend the wait.
 func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
 	last, err := a.Adjusted(name)
 	if err != nil || last.IsZero() {
@@ -145,7 +145,7 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits the consecutive refusals of a throughput change as too early. More mean that others change it.
+// MaxPostponed limits consecutive refusals of a throughput change as too early. After more, others must be changing it.
 const MaxPostponed = 10
 
 // Postponed returns when to retry a change that has been refused as too early. Waits double, up to two intervals.
@@ -203,7 +203,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details returns DescribeTable's response for a table, with the fields that the SDK drops. what is for errors.
+// details returns DescribeTable's response for a table, with the fields that the SDK drops. Errors name what is wanted.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {

@@ -133,7 +133,7 @@ func dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	return c, err
 }
 
-// renewed is a network that renews its connections. The SDK's client would keep busy connections forever.
+// renewed is a network that renews its connections. The SDK's client would never replace a busy connection.
 type renewed struct {
 	make func() *http.Transport
 
@@ -192,7 +192,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err != nil && t.run.Err() != nil {
-		// The run was stopped, regardless of the connection's error.
+		// The run was stopped, so the connection's error does not matter.
 		return nil, &stopped{context.Cause(t.run)}
 	}
 	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {

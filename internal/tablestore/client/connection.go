@@ -161,7 +161,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 		return s.answer, nil
 	}
 	if !isAnswer(err) && s.c.run.Err() != nil {
-		// The run was stopped, regardless of the connection's error.
+		// The run was stopped, so the connection's error does not matter.
 		return nil, &stopped{context.Cause(s.c.run)}
 	}
 	return nil, err

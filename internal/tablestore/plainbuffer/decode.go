@@ -187,7 +187,7 @@ var errChecksum = errors.New("check PlainBuffer rows: a checksum is wrong")
 // CheckRows checks the rows of a response like RowReader.Read and returns their number.
 func CheckRows(b []byte) (rows int, err error) { return new(RowReader).Read(b, nil) }
 
-// checkValue checks that a value is as long as its type and length say.
+// checkValue returns an error if the length of a value does not match its type and length field.
 func checkValue(b []byte) error {
 	size := -1
 	if len(b) > 0 {

@@ -58,7 +58,7 @@ func (k *knownName) opensCell(b []byte) bool {
 // maxNames limits the names that a reader remembers.
 const maxNames = 4096
 
-// name returns the known name for a name at a position in the row.
+// name returns the knownName of a name. place is the position in the row.
 func (r *RowReader) name(place int, name []byte) *knownName {
 	if place < len(r.places) && r.places[place].text == string(name) {
 		return r.places[place]

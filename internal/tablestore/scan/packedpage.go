@@ -37,7 +37,7 @@ func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore
 	return nil
 }
 
-// orderingKey returns a bound's ordering key up to the first column without a value. open means that it is the maximum.
+// orderingKey returns a bound's ordering key up to the first column without a value; open if that is the maximum.
 func orderingKey(bound *tablestore.PrimaryKey) (key []byte, open bool) {
 	for _, c := range bound.PrimaryKeys {
 		if c.PrimaryKeyOption == tablestore.MIN || c.PrimaryKeyOption == tablestore.MAX {

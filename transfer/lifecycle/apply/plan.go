@@ -108,7 +108,7 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	return i, nil
 }
 
-// exported returns an expired table's complete export, or nil. It must not be of a dropped table or lack its archive.
+// exported returns an expired table's complete export, or nil. An export whose archive is missing does not count.
 func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
 	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
 	if err != nil || m == nil || m.State != archive.Verified {

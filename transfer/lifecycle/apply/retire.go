@@ -61,7 +61,7 @@ func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subj
 	return nil
 }
 
-// drop drops a table, unless another table now has its name. An export of it has just been found equal.
+// drop drops a table, unless another one now has its name. If its class archives, its export has just been compared.
 func (r *runner) drop(ctx context.Context, item *Item) error {
 	if err := r.Admin.Same(item.table); err != nil {
 		return err

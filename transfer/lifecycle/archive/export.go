@@ -265,7 +265,7 @@ func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 		func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
-// MarkDropped records that the table of a verified export is about to be dropped, so that a namesake is not mistaken.
+// MarkDropped records that a verified export's table is about to be dropped. A later table of its name is another one.
 func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	m.State, m.DroppedAt = Dropped, now()
 	return p.put(ctx, m)
