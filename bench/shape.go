@@ -93,7 +93,7 @@ func FindShape(name string) (Shape, error) {
 	return Shape{}, fmt.Errorf("shape %q: want 12, 3, 60, 4k, 64k, 2m, 1000, null or names", name)
 }
 
-var errTooManyRows = errors.New("a shape has at most 900,000,000 rows, the number of ids")
+var errTooManyRows = errors.New("too many rows: a shape has ids for at most 900,000,000")
 
 // WriteCSV writes rows with ids in random order. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {

@@ -431,7 +431,7 @@ loads:
 	before := tree(t, p.dir)
 	p.ends(1, []string{"run", "job.yaml", "--plan"}, // 1 takes precedence over 5
 		"down: load into table down of instance i at http://127.0.0.1:9\n  failed    describe table down: cannot connect",
-		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)",
+		"\n  failed    the service did not answer an earlier load: describe table down: ", "(exit code 5)",
 		"it is in use by another process",
 		"warning   decompress cut.csv.gz: gzip data is cut short", "job: 2 of 6 loads planned")
 	unchanged(t, p.dir, before)

@@ -61,7 +61,7 @@ func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 		s.rows = append(s.rows, storedRow{key, r.End()[len(pageHeader):]})
 	})
 	if err = cmp.Or(err, failed); err != nil {
-		return nil, fmt.Errorf("make rows: %w", err)
+		return nil, fmt.Errorf("generate rows: %w", err)
 	}
 	slices.SortFunc(s.rows, func(a, b storedRow) int { return cmp.Compare(a.key, b.key) })
 	return s, nil

@@ -70,12 +70,12 @@ func (c *Config) check() error {
 		message string
 	}{
 		{c.Rows < 0, "--rows: want 1 or more"},
-		{c.Rows == 0 && c.Duration <= 0, "say how long to measure: --rows or --duration"},
-		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which contains it"},
+		{c.Rows == 0 && c.Duration <= 0, "no end to the measurement: give --rows or --duration"},
+		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which includes it"},
 		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit",
 			table.MaxBatchRows)},
 		{c.Concurrency < 1 || c.Concurrency > maxConcurrency, fmt.Sprintf("--concurrency: want 1 to %d", maxConcurrency)},
-		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want rows a second, at most %.0f", maxRate)},
+		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want at most %.0f rows a second", maxRate)},
 		{c.RetryFor < 0, "--retry-for: want more than 0"},
 	} {
 		if check.bad {
@@ -86,7 +86,7 @@ func (c *Config) check() error {
 		return plan.Usagef("--table-prefix: %v", err)
 	}
 	if c.TablePrefix == "" {
-		return plan.Usagef("--table-prefix: the prefix must tell a bench's tables from others")
+		return plan.Usagef("--table-prefix is empty: give one that distinguishes the tables of benchmarks from others")
 	}
 	return c.checkSearch()
 }
@@ -99,11 +99,11 @@ func (c *Config) checkSearch() error {
 	s.Start, s.Step = cmp.Or(s.Start, defaultStart), cmp.Or(s.Step, defaultStep)
 	switch {
 	case c.Duration <= 0:
-		return plan.Usagef("--find-max needs --duration: it holds the rate that it found for this long")
+		return plan.Usagef("--find-max needs --duration, the time for which it holds the rate found")
 	case c.Rows > 0:
-		return plan.Usagef("--find-max and --rows: give one of them")
+		return plan.Usagef("--find-max and --rows: give only one of them")
 	case c.Rate > 0:
-		return plan.Usagef("--find-max and --rate: give one of them; --start-rate says where the search begins")
+		return plan.Usagef("--find-max and --rate: give only one of them; --start-rate sets where the search begins")
 	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
 		return plan.Usagef("--max-p99 and --step: want more than 0, and --step at least 100ms")
 	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
@@ -123,4 +123,4 @@ func (c *Config) settings(tableName string) result.Settings {
 	}
 }
 
-var errEnded = errors.New("it ended before anything was measured; give it more time")
+var errEnded = errors.New("the run ended before anything was measured; raise --rows or --duration")

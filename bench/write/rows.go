@@ -68,13 +68,13 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 func (r *rows) divide(s Shape, fixed int) error {
 	left := s.RowSize - fixed
 	if left < s.Columns {
-		return plan.Usagef("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize,
-			fixed, s.Columns)
+		return plan.Usagef("--row-size %d: too small; keys and names take %d bytes, and each of %d columns at least one",
+			s.RowSize, fixed, s.Columns)
 	}
 	longest := (left + s.Columns - 1) / s.Columns
 	if longest > table.MaxValueBytes || s.RowSize > table.MaxRowBytes {
-		return plan.Usagef("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes,
-			table.MaxValueBytes)
+		return plan.Usagef("--row-size %d: the service accepts at most %d bytes a row and %d a value", s.RowSize,
+			table.MaxRowBytes, table.MaxValueBytes)
 	}
 	for i := range s.Columns {
 		r.lengths = append(r.lengths, (left+i)/s.Columns) // they add up to left
@@ -102,7 +102,7 @@ func (r *rows) next(b *table.Block) error {
 		r.values = append(r.values, table.Value{Type: table.String, Bytes: r.letters[at : at+uint64(n)]})
 	}
 	if why := r.encoder.Append(b, r.values, nil, table.Span{}, nil); why != nil {
-		return fmt.Errorf("make a row: %w", why)
+		return fmt.Errorf("generate a row: %w", why)
 	}
 	return nil
 }

@@ -80,12 +80,12 @@ func inFolder(keep string, f func(dir string) error) (err error) {
 	dir := keep
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "tsbench-*"); err != nil {
-			return fmt.Errorf("make a folder: %w", err)
+			return fmt.Errorf("create temporary folder: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make a folder: %w", err)
+		return fmt.Errorf("create folder: %w", err)
 	}
 	return f(dir)
 }

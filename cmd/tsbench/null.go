@@ -94,7 +94,7 @@ func (s *server) counts() (c counts, err error) {
 		}
 	}
 	if err != nil {
-		return c, fmt.Errorf("request the counts of the null server: %w", err)
+		return c, fmt.Errorf("read the counters of the null server: %w", err)
 	}
 	return c, nil
 }

@@ -74,7 +74,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		if s.cmd.ProcessState.ExitCode() == 2 {
 			return nil, refused(s.stderr.String())
 		}
-		return nil, fmt.Errorf("start %s: no ready line: %s", args[0], client.OneLine(s.stderr.String()))
+		return nil, fmt.Errorf("start %s: it printed no ready line: %s", args[0], client.OneLine(s.stderr.String()))
 	}
 	for variable, name := range map[string]string{"ENDPOINT": "url", "INSTANCE": "instance",
 		"ACCESS_KEY_ID": "access_key_id", "ACCESS_KEY_SECRET": "access_key_secret"} {

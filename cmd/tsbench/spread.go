@@ -69,7 +69,7 @@ func spreadCommand() *cli.Command {
 				Usage: "write capacity `UNITS` per second of the instance, which refuses more with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` per second of the whole table"},
 			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`"},
-			&cli.StringFlag{Name: "latency", Usage: "of a request", Value: "5ms"},
+			&cli.StringFlag{Name: "latency", Usage: "simulated latency of a request", Value: "5ms"},
 			&cli.StringFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity"},
 		},
 		Action: func(c *cli.Context) error {
@@ -303,7 +303,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	}
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy for this machine
 	if err != nil {
-		return nil, fmt.Errorf("request the counts of the engine: %w", err)
+		return nil, fmt.Errorf("read the engine's counters: %w", err)
 	}
 	defer response.Body.Close()
 	var all struct {

@@ -24,9 +24,9 @@ func ageCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
-		Description: "Prints what the policy would change in tables that match the template. With --apply it does so and\n" +
-			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives, to a " +
-			"folder or a store of objects.\n" +
+		Description: "Prints what the policy would change in tables that match the template. With --apply it makes these " +
+			"changes,\nreserved throughput no more often than the service allows, and exports expired tables as exact " +
+			"archives, to a folder or an object store.\n" +
 			"With --drop-expired too, it drops each expired table after comparing it with its archive, or without an\n" +
 			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the " +
 			"same command again. docs/age.md describes the policy.",
@@ -77,7 +77,7 @@ func ageRequest(c *call) (r apply.Request, err error) {
 	last := r.Policy.Classes[len(r.Policy.Classes)-1]
 	switch {
 	case r.DropExpired && !last.Expires():
-		return r, usagef("--drop-expired: no class of the policy has archive or drop; leave it out or add one")
+		return r, usagef("--drop-expired: no class of the policy has archive or drop; leave the flag out, or add one")
 	case !last.Archives():
 		return r, nil
 	}

@@ -132,7 +132,7 @@ func perform(c *call) error {
 // commandOf restores the command from the request stored with a run.
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
-		return nil, usagef("its run.json does not say how it was started: give its files and flags yourself")
+		return nil, usagef("its run.json does not record how the run was started: give its files and flags yourself")
 	}
 	of, err := options.ReadCommand(request)
 	if err != nil {

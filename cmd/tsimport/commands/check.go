@@ -153,9 +153,9 @@ func fateOfRepeats(w *pipeline.Write) string {
 	case w.Mode == table.Increment:
 		return "a load adds all of them up"
 	case w.Mode == table.Update && w.Order == plan.OrderNone:
-		return "a load applies all of them, in any order; where two write the same column, either value may stay"
+		return "a load applies all of them, in any order; where two write the same column, either value may win"
 	case w.Mode == table.Update:
-		return "a load applies all of them, one after the other; where two write the same column, the later value stays"
+		return "a load applies all of them, one after the other; where two write the same column, the later value wins"
 	case w.Condition == table.ExpectNotExist:
 		return "a load writes the first record of each key and rejects the others"
 	case w.Order == plan.OrderNone:

@@ -19,7 +19,7 @@ const maxForeignJob = 1 << 20
 func convertCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "convert",
-		Usage: "make a job of another program's job file",
+		Usage: "convert another program's job file",
 		Subcommands: []*cli.Command{{
 			Name: "datax",
 			Usage: "make a job for tsimport run of DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader " +

@@ -245,7 +245,7 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	}
 	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
 		if condition[1] != "" && r.Rows == 0 {
-			c.say.Warn("no row passes --%s %s, nor do rows that lack its columns", condition[0], suggest.Arg(condition[1]))
+			c.say.Warn("no row passes --%s %s; rows that lack its columns never do", condition[0], suggest.Arg(condition[1]))
 		}
 	}
 }
@@ -331,7 +331,7 @@ func plainFull(err error) error {
 	if !spill.IsFull(err) || !errors.As(err, &at) {
 		return err
 	}
-	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
+	return fmt.Errorf("the disk of %s is full: %w; free some space and give the same command again", at.Path, at.Err)
 }
 
 // noTable adds advice to the error of a missing table.

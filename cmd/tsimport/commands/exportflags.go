@@ -82,13 +82,13 @@ func checkExportFlags(c *call, format string) error {
 	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
 		return usagef("--versions: --format %s has one version of each cell; give --format archive, or jsonl --typed", format)
 	case toFolder && c.of.JSON:
-		return usagef("--json: the manifest in the folder says what was exported")
+		return usagef("--json is not for an export to a folder, whose manifest says what was exported; leave it out")
 	case c.of.JSON && (output == "" || output == "-"):
 		return usagef("--json: the rows go to stdout; name a file for them with -o")
 	case toFolder && c.given.IsSet("limit"):
-		return usagef("--limit: a folder gets all rows of a range of keys; give --from-key and --to-key")
+		return usagef("--limit is not for an export to a folder; choose rows with --from-key and --to-key")
 	case toFolder && c.of.Keys != "":
-		return usagef("--keys: a folder gets all rows of a range of keys; name a file with -o")
+		return usagef("--keys is not for an export to a folder; name a file with -o")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	}

@@ -76,10 +76,11 @@ func (l *loadPlan) later(place string, err error) error {
 		return err
 	}
 	if !l.plans.comesAfter(l.Name, by.Name) {
-		return usagef("load %s creates the table it reads, but %s does not wait; set after: [%s]", by.Name, l.Name, by.Name)
+		return usagef("load %s creates the table that load %s reads without waiting; set after: [%s]", by.Name, l.Name,
+			by.Name)
 	}
 	l.State = planLater
-	l.note(fmt.Sprintf("load %s creates the table that it reads, so its rows are not known yet", by.Name))
+	l.note(fmt.Sprintf("load %s creates the table that this load reads, so its rows are not known yet", by.Name))
 	return nil
 }
 
@@ -124,7 +125,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 		}
 	}
 	if c.of.DryRun {
-		l.note("the job says --dry-run: nothing will be written, and the table not made")
+		l.note("the job sets --dry-run: nothing will be written, and no table created")
 	}
 	l.cost(&cfg)
 	return nil
@@ -151,7 +152,7 @@ func (l *loadPlan) reach(t *target) error {
 	}
 	l.endpoint = t.Endpoint
 	if err := l.plans.down[t.Endpoint]; err != nil {
-		return fmt.Errorf("the service did not answer for another load: %w", err)
+		return fmt.Errorf("the service did not answer an earlier load: %w", err)
 	}
 	return nil
 }
@@ -271,7 +272,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has " +
 		"nothing in common with the input. tsimport sync --plan compares and counts")
 	if deletes {
-		l.note("which rows it would delete is not known before, either")
+		l.note("nor is it known in advance which rows would be deleted")
 	}
 	cfg.Read.Look = looksLater // comparisons do the same
 	if err := l.look(interrupts.drain, cfg, t); err != nil {

@@ -46,7 +46,7 @@ func nothingNew(c *call, err error) error {
 
 func filesCommand(in *invocation) *cli.Command {
 	flags := append(flagsOf(options.Reaching), &cli.StringFlag{Name: "table", Aliases: []string{"t"},
-		Usage: "`TABLE` whose known files are meant"})
+		Usage: "`TABLE` whose known files to list or forget"})
 	return &cli.Command{
 		Name:  "files",
 		Usage: "list the files that loads with --only-new know",
@@ -157,7 +157,7 @@ func statesGiven(given []string) (place string, bad bool, err error) {
 		case state == "bad":
 			bad = true
 		case place != "":
-			return "", false, usagef("--state: give one place, and bad for inputs that were set aside")
+			return "", false, usagef("--state: give at most one place, and bad for inputs that were set aside")
 		default:
 			place = state
 		}

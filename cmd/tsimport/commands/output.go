@@ -70,7 +70,7 @@ func (o *checkedOutput) end(err error) error {
 // openForRows refuses to write rows to a stdout that was closed at the start, which Go replaces with the null device.
 func openForRows(stdout io.Writer) error {
 	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
-		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)
+		return usagef("standard output is closed or the null device; name a file with -o, or give -o %s", os.DevNull)
 	}
 	return nil
 }

@@ -260,7 +260,7 @@ func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	case last:
 		return "the last run that wrote to its table, by which later loads know types of columns"
 	case age < 0:
-		return "by this machine's clock it is of the future"
+		return "its date is in the future by this machine's clock"
 	case age < p.older:
 		return "not old enough"
 	}

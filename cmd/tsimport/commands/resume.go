@@ -87,7 +87,7 @@ func goBack(dir, folder, what string) (string, error) {
 	}
 	if dir != "" && !options.Same(dir, ".") {
 		if err := os.Chdir(dir); err != nil {
-			return "", fmt.Errorf("go to the folder in which the %s was started: %w", what, err)
+			return "", fmt.Errorf("change to the folder in which the %s was started: %w", what, err)
 		}
 	}
 	if folder == "" {

@@ -161,7 +161,7 @@ func checkPublicKey(address string, o server.Options) error {
 	}
 	if o.AnyCredentials {
 		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on "+
-			"127.0.0.1, or give --access-key-id and a secret in its place", address)
+			"127.0.0.1, or give --access-key-id and a secret instead", address)
 	}
 	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give "+
 		"--access-key-id and a secret, or listen on 127.0.0.1", address)

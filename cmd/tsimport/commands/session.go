@@ -50,7 +50,7 @@ func gateOf(c *call) *scan.Gate {
 // waitsOf tells the user when the service keeps refusing reads.
 func waitsOf(c *call) *scan.Waits {
 	return scan.NewWaits(func(why string, most time.Duration) {
-		c.say.Line("waiting: reading is refused: %s; tried again for up to %v", why, most)
+		c.say.Line("waiting: reading is refused: %s; retrying for up to %v", why, most)
 	})
 }
 
@@ -66,7 +66,7 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 	s.memory, s.requests = cmp.Or(of.Memory, options.DefaultMemory()), cmp.Or(of.Concurrency, pipeline.DefaultConcurrency)
 	s.rates = lanes.Rates{MaxWCU: of.MaxWCU, MaxRows: of.MaxRowsPerSecond, MaxBytes: float64(of.MaxBytesPerSecond)}
 	if s.each = s.memory / int64(parallel); s.each < options.MinMemory {
-		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a "+
+		return nil, usagef("--memory %s for %d loads at a time: each needs at least 16MiB; give %dMiB, or fewer loads at a "+
 			"time with --parallel", sizeText(common, s.memory), parallel, 16*parallel)
 	}
 	s.limits, s.gate = lanes.NewSharedLimits(s.rates, s.requests), scan.NewGate(of.MaxRCU)
@@ -156,9 +156,9 @@ func orderWarning(w *pipeline.Write) string {
 	const any = "--order none: rows of the same key are written in any order"
 	switch {
 	case w.Condition != table.Ignore || w.When != nil:
-		return any + ", so which of them the condition lets pass is chance"
+		return any + ", so which of them pass the condition is undefined"
 	case w.Mode == table.Update:
-		return any + ", so which of them a column is left with is chance"
+		return any + ", so any of them may set the final value of a column"
 	}
 	return ""
 }

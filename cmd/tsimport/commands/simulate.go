@@ -23,7 +23,7 @@ const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + l
 	limiter.Queue + " or " + limiter.Concurrency
 
 // outageUsage is the help of --outage.
-const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle +
+const outageUsage = "make the service unavailable: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle +
 	", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
 
 // simulationFlags returns serve's flags for simulating tables. All are off by default.

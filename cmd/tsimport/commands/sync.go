@@ -58,7 +58,7 @@ func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	case c.given.IsSet("range") && cfg.Range == "":
 		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
 	case c.given.IsSet("max-delete") && !cfg.Delete:
-		return cfg, usagef("--max-delete: nothing is deleted without --delete")
+		return cfg, usagef("--max-delete needs --delete")
 	}
 	return cfg, nil
 }
@@ -229,7 +229,7 @@ func sayDone(say words.Say, s *tablesync.Summary) {
 	if n := s.ConditionFailed; n > 0 {
 		why := "the row in the table does not pass --when"
 		if s.IfUnchanged {
-			why = "others have changed the row in the table since it was compared; sync again to compare them again"
+			why = "the row in the table was changed after it was compared; sync again"
 		}
 		say.Line("%s rows were not written, because %s", words.Grouped(n), why)
 	}

@@ -109,7 +109,7 @@ func tableDelete(c *call) error {
 	case keys != "" && (ranged || c.IsSet("max-delete")):
 		return usagef("--keys: the file names the rows; leave out key ranges and limits")
 	case c.IsSet("where"):
-		return usagef("a row may change before it is deleted: give --filter, which the service checks then, not --where")
+		return usagef("--where: a row may change before it is deleted; give --filter, which the service checks as it deletes")
 	case keys == "" && !ranged && !c.IsSet("filter"):
 		return usagef("name the rows by a key range, --filter or --keys; tsimport table drop deletes a whole table")
 	}
@@ -121,7 +121,8 @@ func tableDelete(c *call) error {
 		}
 		switch most := c.Int64("max-delete"); {
 		case c.IsSet("max-delete") && n > most:
-			return errors.Join(usagef("%s rows would be deleted, more than %d; none was", words.Grouped(n), most), removed(own))
+			return errors.Join(usagef("%s rows would be deleted, more than --max-delete %d; nothing was", words.Grouped(n),
+				most), removed(own))
 		case !c.Bool("yes"):
 			return usagef("this deletes %s rows of table %s, at least one write unit each; add --yes", words.Grouped(n), name)
 		case n == 0:

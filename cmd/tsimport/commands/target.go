@@ -62,7 +62,7 @@ func openTarget(c *call, a access) (*target, error) {
 	}
 	endpoint, store := c.of.Endpoint, c.of.Store
 	if endpoint != "" && store != "" {
-		return nil, usagef("--endpoint and --store: give one of them")
+		return nil, usagef("--endpoint and --store: give only one of them")
 	}
 	of, err := profileOf(c)
 	if err != nil {
@@ -225,10 +225,10 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		c.show.say.Warn("%s=accept is ignored if tables are deleted or changed: sign answers", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept does not apply to deleting or changing tables or rows", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
-		c.show.say.Warn("%s=accept: anyone on the way can report unwritten rows as written", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept: anyone on the network path can report unwritten rows as written", client.UnsignedVariable)
 	}
 	return nil
 }

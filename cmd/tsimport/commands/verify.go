@@ -58,7 +58,7 @@ func parseComparison(c *call) (o comparison, err error) {
 		Manner: scan.Manner{Gate: gateOf(c)}}
 	switch {
 	case c.given.IsSet("max-rcu") && c.of.Sample != "":
-		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
+		return o, usagef("--max-rcu does not limit --sample, which reads single rows; leave one of them out")
 	case o.run != "" && c.Args().Present():
 		return o, usagef("--run %s names the files too; leave %q out", o.run, c.Args().First())
 	}
@@ -81,7 +81,7 @@ func parseShare(text string) (float64, error) {
 		share /= 100
 	}
 	if err != nil || !(share > 0 && share <= 1) {
-		return 0, errors.New("no share")
+		return 0, errors.New("not a share")
 	}
 	if share == 1 {
 		return 0, nil
@@ -116,7 +116,7 @@ func verifyTable(c *call) (err error) {
 		}
 	}
 	if cfg.Write.When != nil {
-		return usagef("--when: a comparison cannot distinguish the rows that it left out from missing ones")
+		return usagef("--when: rows that it left out would count as missing; leave it out")
 	}
 	cfg.Target.Aging.DropExpired = load.of.DropExpired
 	if c.of.Archive != "" {
@@ -172,7 +172,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		return err
 	}
 	if cfg.Write.When != nil {
-		return usagef("--run %s: it copied with --when: rows that it left out would seem missing", o.run)
+		return usagef("--run %s: the run copied with --when, and rows that it left out would count as missing", o.run)
 	}
 	cfg.DryRun = true
 	t, err := k.open(copied, access{readOnly: true})

@@ -134,7 +134,7 @@ func workOn(c *call, place string, t *workTask) error {
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // if missing, inputs are relative to this folder, or absolute
 			if err := os.Chdir(dir); err != nil {
-				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
+				return fmt.Errorf("change to the folder in which the load was planned: %w", err)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func refuseInJobs(c *call) error {
 	switch {
 	case c.of.RequireSnapshot:
 		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or " +
-			"a standby that does not move")
+			"from a standby that is not replaying")
 	case sql && c.given.IsSet("max-rows-per-second"):
 		return usagef("--job-dir: --max-rows-per-second: each process would have the limit to itself; load without --job-dir")
 	case c.of.MaxRCU > 0:
@@ -185,7 +185,7 @@ func refuseInJobs(c *call) error {
 
 func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
-		return usagef("--job-dir: an address has a secret, and other machines run it; give keys in the environment")
+		return usagef("--job-dir: an address contains a secret, which would be stored; give keys in the environment")
 	}
 	store, err := openJobDir(c, c.of.JobDir)
 	if err != nil {
