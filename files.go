@@ -59,7 +59,7 @@ var ErrErrorLimit = errors.New("too many rejected rows")
 func Load(ctx context.Context, r Request) (*Summary, error) {
 	for option, given := range map[string]bool{"verify": r.Verify, "retry-rejects": r.RetryRejects != ""} {
 		if given {
-			return nil, usagef("--%s: only the command has it; leave it out", option)
+			return nil, usagef("--%s: only the tsimport command has this option; leave it out", option)
 		}
 	}
 	cfg, err := options.Config(&r)

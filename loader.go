@@ -77,7 +77,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.flushing, ends{l}
 	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
 		stop(nil)
-		return nil, fmt.Errorf("make a temporary folder: %w", err)
+		return nil, fmt.Errorf("create temporary folder: %w", err)
 	}
 	go l.run(run, cfg)
 	select {

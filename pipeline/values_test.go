@@ -133,7 +133,7 @@ func TestInvalidCombinationsWithWhenAreRefused(t *testing.T) {
 		}, "--verify"},
 		"auto-increment column": {func(c *trial) {
 			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
-		}, "always new"},
+		}, "accepts no condition for rows"},
 	} {
 		cfg := w.config(in)
 		cfg.Write.When = mustWhen(t, "stored.at < new.at")

@@ -184,9 +184,9 @@ func (s *csvText) readHeader() error {
 	case !ok && len(text) >= headBytes-int(at):
 		return fmt.Errorf("read %s: no record within %d bytes", s.Name, len(text))
 	case !ok && !s.o.NoHeader:
-		return fmt.Errorf("read %s: %w, not even a header; use --no-header if that is meant", s.Name, ErrEmpty)
+		return fmt.Errorf("read %s: %w: it has no header; give --no-header if that is intended", s.Name, ErrEmpty)
 	case !ok && s.o.Names == nil:
-		return fmt.Errorf("read %s: %w; give its columns with --names if that is meant", s.Name, ErrEmpty)
+		return fmt.Errorf("read %s: %w; give its columns with --names if that is intended", s.Name, ErrEmpty)
 	case !ok:
 		s.nameColumns(s.o.Names)
 		return nil

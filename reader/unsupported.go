@@ -63,9 +63,9 @@ var kindsWithoutRows = []notRows{
 	{magic: "\x93NUMPY", what: "a NumPy array", way: toParquet +
 		`import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
 	{magic: "\x7fELF", what: "a program", way: notATable},
-	{magic: "PGDMP", what: "a pg_dump archive", way: "make it text: pg_restore -f dump.sql FILE, and load that"},
+	{magic: "PGDMP", what: "a pg_dump archive", way: "convert it to text: pg_restore -f dump.sql FILE, and load that"},
 	{magic: "toc.dat\x00", is: isTar, what: "a pg_dump archive (tar)",
-		way: "make text of it: pg_restore -f dump.sql FILE, and load that"},
+		way: "convert it to text: pg_restore -f dump.sql FILE, and load that"},
 	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay +
 		"sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "$ion_1_0 ", what: "Amazon Ion", way: "export the table as DynamoDB JSON, or convert it to JSON lines"},

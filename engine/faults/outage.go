@@ -43,7 +43,7 @@ func ParseOutage(text string) (*Outage, error) {
 		return nil, fmt.Errorf("outage %q: %q is not a number of seconds above 0, at most a day", text, parts[0])
 	}
 	if !slices.Contains(Outages, o.Kind) {
-		return nil, fmt.Errorf("outage %q: there is no kind %q, only %s", text, o.Kind, strings.Join(Outages, ", "))
+		return nil, fmt.Errorf("outage %q: unknown kind %q; want one of %s", text, o.Kind, strings.Join(Outages, ", "))
 	}
 	if len(parts) == 3 {
 		if o.After, err = seconds(parts[2]); err != nil {

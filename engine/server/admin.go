@@ -162,7 +162,7 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 func fromHere(h http.Header) error {
 	site := h.Get("Sec-Fetch-Site")
 	if h.Get("Origin") != "" || site != "" && site != "same-origin" && site != "none" {
-		return &adminError{http.StatusForbidden, "requests of web pages are refused"}
+		return &adminError{http.StatusForbidden, "requests from web pages are refused"}
 	}
 	return nil
 }

@@ -127,7 +127,8 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return nil
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
-		return &adminError{http.StatusForbidden, "other machines are refused, because this server has a secret but no TLS"}
+		return &adminError{http.StatusForbidden, "requests from other machines are refused, because this server has a " +
+			"secret but no TLS"}
 	}
 	id, secret, _ := r.BasicAuth()
 	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret),

@@ -33,7 +33,7 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 		err := eachSerial(fs, data, name, func(n uint64) error {
 			if n > last+1 {
 				return fmt.Errorf(
-					"writes %d to %d are missing before log %s: a log has been cut; restore the directory from a copy",
+					"writes %d to %d are missing before log %s: a log was truncated; restore the directory from a copy",
 					last+1, n-1, name)
 			}
 			last = max(last, n)
@@ -44,7 +44,7 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 		}
 	}
 	if last < acknowledged {
-		return fmt.Errorf("it ends with write %d, but %d were acknowledged: a log or manifest has been cut or damaged; "+
+		return fmt.Errorf("it ends with write %d, but %d were acknowledged: a log or manifest was truncated or damaged; "+
 			"restore the directory from a copy, or delete %s to accept the loss", last, acknowledged, syncedName)
 	}
 	return nil

@@ -44,7 +44,7 @@ func Find(path string) (Output, error) {
 		case errors.Is(err, fs.ErrNotExist) && o.Path == path:
 			return o, nil
 		case errors.Is(err, fs.ErrNotExist):
-			return o, &RefusedError{path, fmt.Sprintf("is a link to %s, which is missing: remove it, or make the file", o.Path)}
+			return o, &RefusedError{path, fmt.Sprintf("is a link to the missing %s: remove the link or create the file", o.Path)}
 		case err != nil:
 			return o, err
 		case info.Mode()&fs.ModeSymlink != 0:

@@ -272,8 +272,8 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}
-		return nil, progress.Unfitf("%s does not list %s at once, which was put there: two processes could work on the "+
-			"same; take a place that lists what it has", s, leaseName(epoch))
+		return nil, progress.Unfitf("%s does not list %s right after it was written, so two processes could do the "+
+			"same work; use a place with consistent listings", s, leaseName(epoch))
 	} else if last > epoch {
 		return nil, nil
 	}
@@ -404,7 +404,7 @@ func (l *Lease) end(release bool) error {
 			return nil
 		}
 		if !passing(err) || ratelimit.Wait(ctx, again) != nil {
-			return fmt.Errorf("give back the lease of %s: %w", l.store, err)
+			return fmt.Errorf("release the lease of %s: %w", l.store, err)
 		}
 	}
 }

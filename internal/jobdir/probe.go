@@ -29,8 +29,8 @@ func Probe(ctx context.Context, s Store) error {
 	err := s.PutAbsent(ctx, name, second)
 	if err == nil {
 		_ = s.Delete(ctx, name)
-		return progress.Unfitf("%s: it replaces objects that a put must not replace (conditional puts have no effect "+
-			"there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
+		return progress.Unfitf("%s: conditional puts have no effect there, so processes could overwrite each other's "+
+			"objects (in OSS, versioning causes this; turn it off, or use another bucket)", s)
 	}
 	if !errors.Is(err, ErrExists) {
 		return refusal(s, err)
@@ -42,7 +42,7 @@ func Probe(ctx context.Context, s Store) error {
 	if err == nil {
 		var names []string
 		if names, err = s.List(ctx, "probe/"); err == nil && !strings.Contains(strings.Join(names, "\n"), name) {
-			err = progress.Unfitf("what was put is not listed")
+			err = progress.Unfitf("an object that was just written is not listed")
 		}
 	}
 	if err == nil {

@@ -149,7 +149,7 @@ func TestUnsuitableKeyValuesAreRejected(t *testing.T) {
 		{`pad(DeviceID, 6)`, "DeviceID", num(1234567), table.CodeRange, "use a larger one"},
 		{`pad(DeviceID, 6)`, "DeviceID", num(-1), table.CodeRange, "signed"},
 		{`pad(DeviceID, 2, signed)`, "DeviceID", num(-100), table.CodeRange, "more than 2 digits"},
-		{`pad(SellerID, 6)`, "SellerID", str("1-2"), table.CodeType, "more than digits"},
+		{`pad(SellerID, 6)`, "SellerID", str("1-2"), table.CodeType, "other characters than digits"},
 		{`pad(SellerID, 6)`, "SellerID", str(""), table.CodeRange, "want 1 to 6"},
 		{`pad(Mixed, 6)`, "Mixed", dbl(1.5), table.CodeType, "int(…)"},
 		{`splice(",", SellerID, Name)`, "Name", str("x,y"), CodeBreaksOrder, `','`},

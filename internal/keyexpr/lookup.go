@@ -70,7 +70,8 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		panic(k.refusef("%s has %d bytes, above %d: codes for so many names gain little", name, len(data), maxLookupBytes))
+		panic(k.refusef("%s has %d bytes, but the limit is %d: codes for so many names gain little", name, len(data),
+			maxLookupBytes))
 	}
 	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)

@@ -83,7 +83,7 @@ func resultType(src string, gives reflect.Type) table.Type {
 	case reflect.Float64:
 		return table.Double
 	}
-	panic(refusef("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives))
+	panic(refusef("%s: gives %s; want a text, a number or a condition", brief(src), gives))
 }
 
 // Visit rewrites columns and calls. It visits children before their parents, so a first walk finds the nodes to skip.

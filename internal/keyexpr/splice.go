@@ -64,7 +64,7 @@ func (c *compiler) separator(k *call) rune {
 	}
 	r, size := utf8.DecodeRuneInString(text.Value)
 	if size == 0 || size != len(text.Value) || r == utf8.RuneError || r == 0 {
-		panic(k.refusef("the separator %q is not one character; texts of fixed width need none (+)", text.Value))
+		panic(k.refusef("the separator %q is not one character; to join texts of fixed width without one, use +", text.Value))
 	}
 	return r
 }

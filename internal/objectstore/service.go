@@ -45,7 +45,7 @@ func CheckBucket(scheme, name string) string {
 	if scheme == "s3" {
 		rule = s3Bucket
 		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // unordered listings, or sessions
-			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
+			return "is a directory or Outposts bucket; copy its objects to a general purpose bucket"
 		}
 	}
 	if len(name) > 63 || !rule.MatchString(name) {
@@ -70,7 +70,7 @@ type Answer struct {
 }
 
 // ErrExists is returned by Put if absent is set and the object exists.
-var ErrExists = errors.New("the object exists already")
+var ErrExists = errors.New("the object already exists")
 
 // ErrOther is returned by Get if the object's ETag is not match.
 var ErrOther = errors.New("the object has another ETag")
@@ -187,7 +187,8 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		if empty++; len(page.Objects) > 0 {
 			first := page.Objects[0].Key
 			if pages > 1 && first == last {
-				return fmt.Errorf("page %d of the listing repeats the one before (%d objects): it would never end", pages, keys)
+				return fmt.Errorf("page %d of the listing repeats the previous one (%d objects), so it would never end", pages,
+					keys)
 			}
 			empty, last = 0, first
 		}
@@ -198,7 +199,7 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		case !page.More:
 			return nil
 		case page.Token == "" || page.Token == token:
-			return errors.New("the service says that its list continues, but not from where; try again")
+			return errors.New("the service says that its listing continues, but not where; try again")
 		case pages >= maxPages || empty >= maxEmpty || bytes > maxKeyBytes:
 			return fmt.Errorf("the listing does not end: %d pages with %d objects so far, the last %d pages without any; name "+
 				"a prefix with fewer objects", pages, keys, empty)

@@ -75,7 +75,7 @@ func Decode(name string, text []byte, version int, v any, otherwise string) erro
 		err = json.Unmarshal(text, v)
 	}
 	if err != nil {
-		return Unfitf("%s is damaged: %w; put back a copy of it, or %s", name, err, otherwise)
+		return Unfitf("%s is damaged: %w; restore it from a copy, or %s", name, err, otherwise)
 	}
 	return nil
 }

@@ -208,8 +208,8 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if crc32.Checksum(in, castagnoli) != k.sum {
-		return dst, fmt.Errorf("read spill frame of %d bytes in %s: checksum differs, something else wrote to the file or "+
-			"the disk is damaged; run again with another --temp-dir",
+		return dst, fmt.Errorf("read spill frame of %d bytes in %s: its checksum does not match, so something else wrote "+
+			"to the file or the disk is damaged; run again with another TMPDIR",
 			k.disk, folder.framesPath())
 	}
 	out, err := u.unpack(slices.Grow(dst, k.raw), k.raw)

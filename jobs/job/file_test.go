@@ -164,7 +164,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 			"load a: 2 loads read standard input concurrently; set parallel: 2, or more"},
 		{head +
 			"  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}",
-			"load c: it reads standard input together with load a, so it cannot run after it"},
+			"load c: it shares standard input with load a, so it cannot run after that load"},
 		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}",
 			"because both write one table"},
 		{head + "  a: {command: lod, from: x}", `command "lod": want load, copy, sync, export; did you mean load?`},

@@ -60,8 +60,8 @@ func (f *File) joinStdin(fail func(*Single, string, ...any) error) error {
 	before := func(name string) []string { return f.byName()[name].After }
 	for _, l := range readers {
 		if i := slices.IndexFunc(readers, func(o *Single) bool { return l != o && follows(before, l.Name, o.Name) }); i >= 0 {
-			return fail(l, "it reads standard input together with load %s, so it cannot run after it, by after or because both "+
-				"write one table", readers[i].Name)
+			return fail(l, "it shares standard input with load %s, so it cannot run after that load, as after or a "+
+				"common table requires", readers[i].Name)
 		}
 		l.After = slices.Compact(slices.Clone(after))
 	}
@@ -107,8 +107,8 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 			return fail(l, "load %s also writes the output %s", other.Name, l.Value("output"))
 		}
 		if a, b := other.values("pk"), l.values("pk"); len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) {
-			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table have one key", l.Table(),
-				strings.Join(b, ", "), strings.Join(a, ", "), other.Name)
+			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table must have the same key",
+				l.Table(), strings.Join(b, ", "), strings.Join(a, ", "), other.Name)
 		}
 	}
 	return nil

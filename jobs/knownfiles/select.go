@@ -278,8 +278,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		}
 		switch {
 		case b.Sent:
-			s.leaveOut(item, b.Reason+"; rows of it are in the table and would be there twice if it was loaded again: compare "+
-				"them, then give tsimport files forget to have it loaded", b)
+			s.leaveOut(item, b.Reason+"; some of its rows are in the table and would be duplicated by another load: compare "+
+				"them, then give tsimport files forget to load it", b)
 			continue
 		case b.Held:
 			s.leaveOut(item, b.Reason, b)
@@ -301,8 +301,8 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 			if s.o.SetAside && !s.o.ReloadChanged {
-				s.leaveOut(item, "it changed after the table had taken it; --reload-changed, in a job reload-changed: true, "+
-					"loads what it is now", Bad{})
+				s.leaveOut(item, "it changed after it was loaded; --reload-changed, in a job reload-changed: true, loads its "+
+					"new content", Bad{})
 				continue
 			}
 			changed = append(changed, item.Name)

@@ -82,7 +82,7 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 	}
 	why, begin := "it may be a share that is not mounted, and older rows would be written over newer ones", is.begin
 	if before.Twice {
-		why, begin = "if it is not the place of the loads before, their rows would be there twice", is.twice
+		why, begin = "if it is not the place of the earlier loads, their rows would be duplicated", is.twice
 	}
 	return false,
 		plan.Usagef(

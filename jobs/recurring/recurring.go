@@ -171,7 +171,7 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		return plan.Usagef("--settle-files: want a duration of 0s or more")
 	}
 	if r.DoneMarker != "" && !strings.Contains(r.DoneMarker, "{}") {
-		return plan.Usagef("--done-marker %s: it must have {} for the name of the input, such as {}.done", r.DoneMarker)
+		return plan.Usagef("--done-marker %s: it must contain {} for the name of the input, such as {}.done", r.DoneMarker)
 	}
 	if !r.OnlyNew {
 		if r.ReloadChanged {

@@ -349,10 +349,10 @@ func TestJobDirectoryFaultsPauseAWorkerForALimitedTime(t *testing.T) {
 		says  string
 	}{
 		"a minute": {func(since time.Duration, _ string) bool { return since < time.Minute }, nil,
-			"the job directory fails"},
-		"forever": {func(time.Duration, string) bool { return true }, errStore, "the job directory fails"},
+			"the job directory cannot be used"},
+		"forever": {func(time.Duration, string) bool { return true }, errStore, "the job directory cannot be used"},
 		"leases given back": {func(_ time.Duration, name string) bool { return strings.Contains(name, "/lease.") }, nil,
-			"warning: give back the lease"},
+			"warning: release the lease"},
 		"a minute, in turns": {func(since time.Duration,
 			_ string) bool {
 			return int(since.Seconds())%10 < 5 && since < time.Minute

@@ -39,8 +39,8 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		end = time.Now().Add(j.o.Load.LongestLate())
 	}
 	if left := time.Until(end); left > 0 {
-		j.o.Say.Line("all rows are written; waiting until %s (%v), because until then requests of a lost worker may "+
-			"come late", end.Format(time.TimeOnly), left.Round(time.Second))
+		j.o.Say.Line("all rows are written; waiting until %s (%v), because requests of a lost worker may still "+
+			"arrive until then", end.Format(time.TimeOnly), left.Round(time.Second))
 	}
 	for time.Until(end) > 0 {
 		if err := j.pause(ctx, lookEvery); err != nil {

@@ -385,7 +385,7 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 		}
 		for _, name := range l.After {
 			if of := s.at(all, name); of.over() && !of.well() {
-				d.State, d.ExitCode, d.Why = LoadNotRun, of.ExitCode, "load "+name+" has not ended well"
+				d.State, d.ExitCode, d.Why = LoadNotRun, of.ExitCode, "load "+name+" did not succeed"
 				i = -1
 				break
 			}

@@ -86,7 +86,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 			return err
 		case failing.IsZero():
 			failing = time.Now()
-			j.o.Say.Warn("the job directory fails; retrying for %v: %v", most, err)
+			j.o.Say.Warn("the job directory cannot be used; retrying for %v: %v", most, err)
 		}
 		if worked && err == nil {
 			idle = 0

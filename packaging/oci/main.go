@@ -53,7 +53,7 @@ func run(args []string) error {
 		arch, binary, _ := strings.Cut(arg, "=")
 		image, err := m.image(arch, binary)
 		if err != nil {
-			return fmt.Errorf("make the image for linux/%s: %w", arch, err)
+			return fmt.Errorf("build the image for linux/%s: %w", arch, err)
 		}
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: plain{image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})

@@ -51,7 +51,7 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 	name := r.Dialect
 	if name == "auto" {
 		if given {
-			return errors.New("--dialect auto detects delimiter, quote and escape; leave out either it or them")
+			return errors.New("--dialect auto detects delimiter, quote and escape; leave out either --dialect or those flags")
 		}
 		to.Sniff = true
 		return nil

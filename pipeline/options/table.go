@@ -237,7 +237,7 @@ var ofLoads = []*Option{
 		Usage: "`SIZE` of memory for rows, such as 512MiB, at least 16MiB; the process may use 64MiB more, an embedded " +
 			"store 512MiB (default: a quarter of the machine's, at most 1GiB); rows that do not fit wait on disk, in TMPDIR"},
 	{Name: "status", Group: results, MayChange: true, In: loads | Machine, Unused: Verify, Scope: NotInJobs,
-		Instead: "loads of a job run beside each other; give tsimport load --status",
+		Instead: "loads of a job run concurrently; give tsimport load --status",
 		Usage:   "serve the load's state over HTTP at `ADDRESS`, such as 127.0.0.1:0 (a free port): /status and /metrics"},
 	{Name: "only-new", Basic: true, Kind: Switch, Group: again, In: Load,
 		Usage: "leave out inputs whose content the table already has (docs/how-to/nightly-files.md)"},

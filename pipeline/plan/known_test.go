@@ -623,7 +623,7 @@ func TestInvalidExpressionsAreRefusedBeforeFirstRow(t *testing.T) {
 		{"k=card / 2", "", "a primary-key column cannot be double"},
 		{"k=random()", "", "salt(n)"},
 		{"card", "up=upper(card)", "--set up: expression"},
-		{"card", "card=1 + card", "--set card: the column is set twice, or a primary-key column"},
+		{"card", "card=1 + card", "--set card: the column is set twice, or is a primary-key column"},
 		{"k=salt(5)", "", "no columns"},
 		{"k=lookup(name, \"absent.csv\")", "", "absent.csv"},
 	} {

@@ -104,14 +104,14 @@ func (p *planner) checkLiveKeys() error {
 		for _, c := range made {
 			if !isUnique(unique, c) {
 				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: its rows are "+
-					"identified only by %s, so a row read again with another %s would be in the table twice; make the key of those",
+					"identified only by %s, so a row read again with another %s would be in the table twice; build the key from those",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}
 		for _, c := range named {
 			if !isUnique(unique, c) {
 				return usagef("--table %s is made of column %s, and %s changes while it is read: its rows are identified only by "+
-					"%s, so a row read again with another %s would be in two tables; make the name of those",
+					"%s, so a row read again with another %s would be in two tables; build the name from those",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}

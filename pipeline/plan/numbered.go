@@ -53,7 +53,7 @@ func (p *planner) settleNumbers() error {
 	switch {
 	case r.Mode != table.Put:
 		return usagef("--mode %s: rows of table %s are distinguished by the auto-increment column %s, which the input does "+
-			"not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
+			"not have; only --mode put creates rows", modeNames[r.Mode], r.Target.Table, name)
 	case r.Condition != table.Ignore:
 		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a "+
 			"file with a column %s", name, name)
@@ -114,7 +114,8 @@ func (p *planner) refuseNumbering(why string) error {
 		{markColumn, "--mark-column"},
 	} {
 		if f.given {
-			return usagef("%s: it is for auto-increment key columns that the service assigns, and %s; leave it out", f.flag, why)
+			return usagef("%s is only for auto-increment key columns that the service assigns, and %s; leave it out", f.flag,
+				why)
 		}
 	}
 	return nil
@@ -131,7 +132,7 @@ func (p *planner) settleMark() error {
 	}
 	if r.AtLeastOnce {
 		p.warnf("--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and "+
-			"a late attempt may have a number above those of later rows", r.Target.Table)
+			"a late attempt may have a higher number than later rows", r.Target.Table)
 		return nil
 	}
 	mark := cmp.Or(r.MarkColumn, DefaultMarkColumn)

@@ -214,7 +214,7 @@ func (p *planner) checkFlags() error {
 	}
 	for _, col := range c.Columns.Set {
 		if seen[col.Name] {
-			return usagef("--set %s: the column is set twice, or a primary-key column, which --pk computes", col.Name)
+			return usagef("--set %s: the column is set twice, or is a primary-key column, which --pk computes", col.Name)
 		}
 		seen[col.Name] = true
 	}
@@ -378,9 +378,10 @@ func (p *planner) openFiles(ctx context.Context) error {
 		p.addSource(s)
 	}
 	if len(p.plan.Sources) == 0 {
-		text := fmt.Sprintf("%s is empty: it holds no header and no records", p.items[0].Name)
+		text := fmt.Sprintf("%s is empty: it has neither a header nor records", p.items[0].Name)
 		if n := len(p.items); n > 1 {
-			text = fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", n, p.items[0].Name)
+			text = fmt.Sprintf("all %d inputs are empty: %s and the others have neither a header nor records", n,
+				p.items[0].Name)
 		}
 		return &UsageError{Message: text, Input: true, Damaged: true}
 	}

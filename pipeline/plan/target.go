@@ -254,11 +254,11 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 func CheckIndexable(d *table.Definition, index string) error {
 	switch {
 	case d.MaxVersions != 1:
-		return usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the "+
-			"table first with tsimport table create, without indexes", d.MaxVersions, index)
+		return usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or create "+
+			"the table first with tsimport table create, without indexes", d.MaxVersions, index)
 	case d.TimeToLive != -1 && !d.NoUpdates:
 		return usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or "+
-			"make the table first with tsimport table create, without indexes", d.TimeToLive, index)
+			"create the table first with tsimport table create, without indexes", d.TimeToLive, index)
 	}
 	return nil
 }

@@ -25,10 +25,11 @@ func (p *planner) checkWhen() error {
 	case r.When.Matches():
 		return usagef("--when %s: writing a row changes what it reads; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
-		return usagef("--when with --mode increment: increments have a condition against being added twice")
+		return usagef("--when with --mode increment: an increment has a condition of its own, so that it is not added " +
+			"twice; leave --when out")
 	case p.numbered > 0:
-		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are "+
-			"always new", s.Key[p.numbered].Name)
+		return usagef("--when: the service accepts no condition for rows whose auto-increment column %s it assigns; leave "+
+			"it out", s.Key[p.numbered].Name)
 	}
 	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such " +
 		"as stored.at < new.at"
@@ -39,13 +40,13 @@ func (p *planner) checkWhen() error {
 	case len(r.When.New()) == 0 && p.plan.Live:
 		return usagef("--when %s: %s", r.When, nothing)
 	case len(r.When.New()) == 0 && r.Order != OrderNone:
-		return usagef("--when %s: %s, or give --order none if no key comes twice", r.When, nothing)
+		return usagef("--when %s: %s, or give --order none if no key is repeated", r.When, nothing)
 	case p.plan.Live:
 		return usagef("--when %s: %s changes while it is read, and a row read again after an interruption would be "+
-			"compared with the load's own earlier write; exact is %s", r.When, p.plan.Sources[0].Name, exact)
+			"compared with the load's own earlier write; give %s", r.When, p.plan.Sources[0].Name, exact)
 	case r.Order != OrderNone:
 		return usagef("--when %s: a row sent again after an interruption would be compared with a later row of its key; "+
-			"give --order none if no key comes twice, or %s", r.When, exact)
+			"give --order none if no key is repeated, or %s", r.When, exact)
 	}
 	for _, name := range r.When.Stored() {
 		if slices.ContainsFunc(s.Key, func(k table.KeyColumn) bool { return k.Name == name }) {

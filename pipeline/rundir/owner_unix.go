@@ -36,17 +36,17 @@ func CheckShared(path string) error {
 
 func checkShared(path string, info os.FileInfo, me int) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != me {
-		return fmt.Errorf("%s belongs to user %d, and this process is user %d: its owner decides where rows and signed "+
-			"requests go; "+
-			"use a folder of your own, or set %s=trust for a mount on which that is expected", path, s.Uid, me, SharedVariable)
+		return fmt.Errorf("%s belongs to user %d, and this process runs as user %d: its owner decides where rows and "+
+			"signed requests go; use a folder of your own, or set %s=trust for a mount on which that is expected", path,
+			s.Uid, me, SharedVariable)
 	}
 	return nil
 }
 
 func checkOwner(path string, info os.FileInfo, me int) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != me {
-		return fmt.Errorf("run folder %s belongs to user %d, and this process is user %d; resume it as that user, or give "+
-			"another --run-dir", path, s.Uid, me)
+		return fmt.Errorf("run folder %s belongs to user %d, and this process runs as user %d; resume it as that user, or "+
+			"give another --run-dir", path, s.Uid, me)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 	case err != nil || found:
 		return err
 	case strings.ContainsAny(arg, metaBytes):
-		return &missing{fmt.Sprintf("open input %s: no file has this name, and as a glob it matches none; list the files, "+
-			"hidden files are left out%s", arg, e.alsoSkipped(", and so is ")), true}
+		return &missing{fmt.Sprintf("open input %s: no file has this name, and as a glob it matches none; check the name "+
+			"(hidden files are left out%s)", arg, e.alsoSkipped(", and so is ")), true}
 	default:
 		return &missing{fmt.Sprintf("open input %s: there is no such file or folder; check the name", arg), false}
 	}

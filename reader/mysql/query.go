@@ -42,9 +42,9 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 	types, err := s.columnTypes(ctx, "SELECT *"+a.source()+" LIMIT 0")
 	if err != nil {
 		if errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err) {
-			return nil, refusef("ask for the columns of the query: %v", err)
+			return nil, refusef("read the columns of the query: %v", err)
 		}
-		return nil, fmt.Errorf("ask for the columns of the query: %w", err)
+		return nil, fmt.Errorf("read the columns of the query: %w", err)
 	}
 	if err := a.checkEngines(ctx, s); err != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 	}
 	rows, err := s.query(ctx, "SELECT "+strings.Join(ask, ", ")+source+" WHERE FALSE")
 	if err != nil {
-		return nil, fmt.Errorf("ask for the character sets of the query: %w", err)
+		return nil, fmt.Errorf("read the character sets of the query: %w", err)
 	}
 	if len(rows) != 1 || len(rows[0]) != len(columns)+1 {
-		return nil, errors.New("ask for the character sets of the query: the server does not report them")
+		return nil, errors.New("read the character sets of the query: the server does not report them")
 	}
 	return rows[0][1:], nil
 }

@@ -42,7 +42,7 @@ type SyntaxError struct {
 func (e *SyntaxError) Error() string {
 	text := fmt.Sprintf("want %s, found %q", e.Want, e.Got)
 	if e.Got == '"' && e.Want == wantInsert {
-		text += "; names in double quotes are those of --compatible=ansi: make the dump without it"
+		text += "; names in double quotes come from --compatible=ansi: dump again without it"
 	}
 	if e.Want == wantRow {
 		text += "; a row has numbers, texts, bytes and NULL, and no functions"

@@ -155,12 +155,12 @@ var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
-			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so texts in the dump are ambiguous; make the "+
-				"dump with another SQL_MODE", x.From)
+			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so strings in the dump are ambiguous; dump "+
+				"again with another SQL_MODE", x.From)
 		}
 		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
 			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {
-				return fmt.Errorf("at byte %d: the dump is in %s; make it with --default-character-set=utf8mb4", x.From, charset)
+				return fmt.Errorf("at byte %d: the dump is in %s; dump again with --default-character-set=utf8mb4", x.From, charset)
 			}
 		}
 		if i+2 < len(tokens) && t.Is("TIME_ZONE") && tokens[i+1].Is("=") && (i == 0 || !tokens[i-1].Is("@")) {

@@ -109,7 +109,7 @@ func TestTruncatedDumpIsAnError(t *testing.T) {
 func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
 	sqltest.RefusedDumps(t, Index, map[string]string{
-		"INSERT INTO \"a\" VALUES (1);\n":                           "make the dump without it",
+		"INSERT INTO \"a\" VALUES (1);\n":                           "dump again without it",
 		"INSERT INTO a SELECT 1;\n":                                 "want INSERT INTO a table (columns) VALUES and a row",
 		"INSERT INTO a VALUES ROW(1);\n":                            "want INSERT INTO",
 		"INSERT a VALUES (1);\n":                                    "an INSERT that mysqldump does not write",

@@ -143,7 +143,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 		return errors.New("standard_conforming_strings is off, so its texts are ambiguous; dump with a newer pg_dump")
 	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"},
 		strings.ToUpper(value)):
-		return fmt.Errorf("the dump is in %s; make it with pg_dump --encoding UTF8", value)
+		return fmt.Errorf("the dump is in %s; dump again with pg_dump --encoding UTF8", value)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 	name, _ := x.name(after)
 	t := x.Dump.Add(name)
 	t.Rows++ // or more
-	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
+	t.Refused = "its rows are INSERT statements; dump again with pg_dump, without --inserts"
 	return true
 }
 

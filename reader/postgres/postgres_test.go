@@ -251,7 +251,7 @@ func TestTablesOnRealServer(t *testing.T) {
 		parts := database(t, "japanese", "EUC_JP",
 			`SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`)
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(),
-			"after the row id 1: the server cannot convert a text to UTF-8") || !strings.Contains(err.Error(), "--query") {
+			"after the row id 1: the server cannot convert a string to UTF-8") || !strings.Contains(err.Error(), "--query") {
 			t.Error(err)
 		}
 	})

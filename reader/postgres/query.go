@@ -23,7 +23,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	t := &described{Table: &sqltable.Table{Name: "the query"}, query: "(" + a.query + "\n) AS query"}
 	prepared, err := conn.Prepare(ctx, "", "SELECT * FROM "+t.from(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the columns of the query: %w", err)
+		return nil, fmt.Errorf("read the columns of the query: %w", err)
 	}
 	var oids, mods []string
 	for _, f := range prepared.Fields {

@@ -382,8 +382,8 @@ func (r rows) Close() error {
 		return &sqltable.RowTooLarge{Bytes: int64(large.ActualBodyLen), Limit: int64(large.MaxExpectedBodyLen) - rowOverhead}
 	}
 	if pg := new(pgconn.PgError); errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05") {
-		return fmt.Errorf("the server cannot convert a text to UTF-8: %w; correct the row, or leave its column out by a "+
-			"query (--query)", err)
+		return fmt.Errorf("the server cannot convert a string to UTF-8: %w; correct the row, or leave its column out "+
+			"with --query", err)
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (o *Origin) tell(since time.Time, why error) {
 		return
 	}
 	o.outage.told = now
-	o.cfg.OnPause(fmt.Sprintf("waiting: the database does not answer: %v; tried again for up to %v", why, o.cfg.RetryFor))
+	o.cfg.OnPause(fmt.Sprintf("waiting: the database does not answer: %v; retrying for up to %v", why, o.cfg.RetryFor))
 }
 
 // fewer reports that only n sessions are reading, and why.

@@ -483,7 +483,7 @@ func TestUnresponsiveServerIsReportedAfterTwoSeconds(t *testing.T) {
 			conformance.True(t, err == nil && rows == 100 && len(notes) == want && waited && !o.Waiting(),
 				"%v: %d rows, %v, %q, waiting %v, then %v", outage, rows, err, notes, waited, o.Waiting())
 			for _, note := range notes {
-				if note != "waiting: the database does not answer: the session was killed; tried again for up to 1m0s" {
+				if note != "waiting: the database does not answer: the session was killed; retrying for up to 1m0s" {
 					t.Error(note)
 				}
 			}

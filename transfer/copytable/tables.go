@@ -36,8 +36,8 @@ func Distinct(from, to Side) error {
 		from.Table.Created != to.Table.Created {
 		return nil
 	}
-	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s "+
-		"and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
+	return plan.Usagef("source and target seem to be the same table: %s of instance %s, reached through %s "+
+		"and %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
 // Define completes the target with the source's key and options that the user does not set. The target accepts all

@@ -192,8 +192,8 @@ func (l *Load) Ended(r *pipeline.Report) {
 		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}
 	if next := Next(r); next != "" {
-		l.say.Line("to copy what is new from now on: --since %s (writers that give cells timestamps of their own need a "+
-			"time that is earlier by as much as these are late)", next)
+		l.say.Line("to copy what is new from now on: --since %s (if writers set timestamps themselves, give a time "+
+			"that is earlier by their longest delay)", next)
 	} else if text := r.Follow(); text != "" {
 		l.say.Line("%s", text)
 	}

@@ -100,7 +100,7 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 		switch _, err := at.Describe(i.Name); {
 		case err == nil:
 			return nil, plan.Usagef("index %s: the instance already has a table or an index with that name; give it another "+
-				"name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes",
+				"name with --rename-index %s=NAME, or create the table first with tsimport table create, without indexes",
 				i.Name, i.Name)
 		case !errors.Is(err, client.ErrNoTable):
 			return nil, err

@@ -42,7 +42,7 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say words.S
 func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, plan.Usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
+			return nil, plan.Usagef("--%s does not apply to an archive, which records its own format; leave it out", o.Name)
 		}
 	}
 	return &Load{Archive: m, asked: r, say: say}, nil

@@ -80,8 +80,8 @@ func (c *Config) check() error {
 		return plan.Usagef("--delete: a stream among several inputs cannot be reread, so changes of the other inputs could " +
 			"not be detected before rows are deleted; write the stream to a file first")
 	case l.Target.Absent:
-		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name,
-			l.Target.Table), NoTable: true}
+		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; create it with tsimport load --create",
+			l.Target.Name, l.Target.Table), NoTable: true}
 	case c.MaxDelete.Rows < 0:
 		return plan.Usagef("--max-delete: want a number of rows, or a percentage such as 1%%")
 	}

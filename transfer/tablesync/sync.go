@@ -110,8 +110,8 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Lanes.RetryFor}
 	if r.table, err = r.admin.Describe(l.Target.Table); err != nil {
 		if errors.Is(err, client.ErrNoTable) {
-			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name,
-				l.Target.Table), NoTable: true}
+			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; create it with tsimport load --create",
+				l.Target.Name, l.Target.Table), NoTable: true}
 		}
 		return nil, err
 	}
@@ -120,8 +120,8 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 		// The service accepts an auto-increment value only for an existing row. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
 		if l.Write.When != nil || cfg.IfUnchanged {
-			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no "+
-				"other condition for its rows than that they exist; leave them out", l.Target.Table)
+			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service "+
+				"accepts no condition for its rows except that they exist; leave them out", l.Target.Table)
 		}
 	}
 	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
@@ -140,8 +140,8 @@ func (r *run) holdsAll() error {
 	if len(columns.Keys) > 0 || !slices.EqualFunc(h.Key, r.table.Key, func(a, b table.KeyColumn) bool {
 		return a.Name == b.Name && a.Type == b.Type && columns.To(a.Name) == a.Name
 	}) {
-		return plan.Usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows "+
-			"belong to that range nobody can tell; leave --delete out", h.Name)
+		return plan.Usagef("--delete: %s holds only a range of keys, and the table has another key, so its rows "+
+			"cannot be matched to that range; leave --delete out", h.Name)
 	}
 	for _, b := range []struct {
 		text    string
@@ -509,7 +509,7 @@ func (r *run) compare(c *changes) error {
 	}
 	if name := r.numbered(); name != "" && found.Missing > 0 {
 		return plan.Usagef("%d rows of the inputs are not in table %s, and the service does not accept a chosen number in "+
-			"the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was "+
+			"the auto-increment column %s for a new row: sync can only change and delete existing rows; nothing was "+
 			"written",
 			found.Missing, r.table.Name, name)
 	}

@@ -140,7 +140,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		}
 	}
 	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
-	holds(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null: an archive says itself how it is read")
+	holds(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null does not apply to an archive")
 }
 
 // TestKeyThatMergesArchiveRowsIsRefused checks that such a load writes nothing, and such a comparison has no result.

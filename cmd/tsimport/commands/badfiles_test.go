@@ -143,7 +143,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		}},
 		"changed after it was taken": {load, []night{
 			{in{"a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
-			{in{"a.csv": "id,n\n1,10\n", "b.csv": "id,n\n2,2\n"}, "", 3, "in/a.csv: it changed after the table had taken it",
+			{in{"a.csv": "id,n\n1,10\n", "b.csv": "id,n\n2,2\n"}, "", 3, "in/a.csv: it changed after it was loaded",
 				"1,1 2,2", "a.csv"},
 			{nil, "--reload-changed", 0, "", "1,10 2,2", ""},
 		}},
@@ -185,7 +185,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		"numbers of a bad file": {numbered, []night{
 			{in{"a.csv": "id,n\n1,1\nx\n", "b.csv": "id,n\n2,2\n"}, "--max-errors 0 --returned-keys one.csv", 3, "in/a.csv",
 				"1,1 2,2", "a.csv"},
-			{in{"a.csv": "id,n\n1,1\n9,9\n"}, "--returned-keys two.csv", 3, "rows of it are in the table", "1,1 2,2", "a.csv"},
+			{in{"a.csv": "id,n\n1,1\n9,9\n"}, "--returned-keys two.csv", 3, "of its rows are in the table", "1,1 2,2", "a.csv"},
 			{nil, "files forget --table t in/a.csv", 0, "", "1,1 2,2", ""},
 			{nil, "--returned-keys three.csv", 0, "", "1,1 1,1 2,2 9,9", ""},
 		}},
@@ -209,7 +209,7 @@ func TestOptionsThatHideLoadedFilesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id\n1\n")
 	for flags, says := range map[string]string{
-		"--done-marker done": "it must have {}", "--settle-files -1s": "--settle-files",
+		"--done-marker done": "it must contain {}", "--settle-files -1s": "--settle-files",
 		"--reload-changed": "needs --only-new", "--only-new --limit 1": "--limit", "--only-new --verify": "--verify",
 	} {
 		ends(t, 2, "load a.csv --table t --create --pk id "+flags, says)
@@ -253,8 +253,8 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			{numbered + "mnt/state", 0, "", 2}},
 		"a mount point that is empty, of numbered rows": {
 			{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {"mkdir mnt/state", 0, "", 2},
-			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the loads " +
-				"before, their rows would be there twice", 2},
+			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the earlier " +
+				"loads, their rows would be duplicated", 2},
 			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
 			{"given", 0, "", 2}, {"rm keys.csv", 0, "", 2}, {numbered + "mnt/state", 0, "", 4}},
 		"a missing one, of numbered rows": {{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2},

@@ -337,7 +337,7 @@ func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 		`--delimiter ; --quote ' --escape \`:     "",
 		`--delimiter \x01 --quote none`:          "",
 		"--dialect auto":                         "",
-		"--dialect auto --delimiter ;":           "leave out either it or them",
+		"--dialect auto --delimiter ;":           "leave out either --dialect or those flags",
 		"--dialect oracle":                       "want auto, mysql",
 		"--delimiter ,, --quote ab":              "--quote",
 		`--delimiter \q`:                         "--delimiter",

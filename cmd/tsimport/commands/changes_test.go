@@ -304,7 +304,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t_{bucket(v, 2)}"})...), "load into one table")
 	holds(t, tsimport(2, slices.Concat(load, []string{"-t", "versions"})...), "keeps 3 versions")
 	refused := func(flags string) string { return tsimport(2, strings.Fields("load "+flags+" --mode changes")...) }
-	holds(t, refused("c.csv --op-column op -t numbered"), "only --mode put makes rows")
+	holds(t, refused("c.csv --op-column op -t numbered"), "only --mode put creates rows")
 	holds(t, refused("rows.jsonl -t t --pk id"), "do not say how rows have changed")
 	holds(t, tsimport(2, "load", "rows.jsonl", "--op-column", "op", "-t", "t", "--pk", "id"), "--mode changes")
 	holds(t, refused("d.json --op-column op -t t --pk id"), "leave it out")

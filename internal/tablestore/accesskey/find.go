@@ -99,7 +99,7 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 			return down
 		}
 		if attempt == 1 {
-			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; tried again for up to %v", name,
+			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; retrying for up to %v", name,
 				down.why, client.Patience))
 		}
 		if err := ratelimit.Wait(ctx, backoff.After(attempt)); err != nil {
@@ -157,7 +157,7 @@ func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	case id != "" && secret != "":
 		return &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: values[2]}, nil
 	case id != "" || secret != "":
-		return nil, fmt.Errorf("%s and %s: only one of them is set", names[0], names[1])
+		return nil, fmt.Errorf("%s and %s: only one of them is set; set both", names[0], names[1])
 	}
 	return nil, nil
 }

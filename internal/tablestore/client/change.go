@@ -72,7 +72,7 @@ func (c *Change) Options() bool {
 // also be refused for this reason; then Update checks whether the change was made. Connection must be set.
 func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
-		return errors.New("change a table: there is no connection for it")
+		return errors.New("change a table: no connection was given")
 	}
 	request := &otsprotocol.UpdateTableRequest{TableName: &name, ReservedThroughput: c.throughput(),
 		TableOptions: c.options()}

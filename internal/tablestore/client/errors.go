@@ -239,13 +239,13 @@ func Describe(err error) string {
 		return u.Error()
 	}
 	if WrongScheme(err) {
-		return "the endpoint speaks TLS and was asked in plain HTTP, or the reverse; swap http:// and https:// of --endpoint"
+		return "the endpoint expects TLS and got plain HTTP, or the reverse; swap http:// and https:// in --endpoint"
 	}
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	if !ok {
 		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
-			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine "+
-				"trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
+			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or make this machine "+
+				"trust its issuer (SSL_CERT_FILE names a file of trusted certificates)", OneLine(bad.Err.Error()))
 		}
 		if dns, ok := errors.AsType[*net.DNSError](err); ok {
 			return fmt.Sprintf("cannot find host %s; check --endpoint", dns.Name)
@@ -265,7 +265,7 @@ func Describe(err error) string {
 	}
 	switch {
 	case indexRefused(ots.Message):
-		text += "; the table is a secondary index, which holds what its table does: write to that"
+		text += "; the table is a secondary index: write to its main table instead"
 	case strings.Contains(ots.Message, boundVPC):
 		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks"
 	case ots.Code == "OTSAuthFailed" && strings.HasPrefix(ots.Message, "Mismatch between system time"):

@@ -140,7 +140,7 @@ func (u *unsigned) Error() string {
 		what = "the signature of the answer does not match (Authorization)"
 	}
 	if u.says != nil {
-		what += ", so it settles nothing; it says " + u.says.Code + ": " + OneLine(u.says.Message)
+		what += ", so it proves nothing; it says " + u.says.Code + ": " + OneLine(u.says.Message)
 	} else {
 		what += ", so it is unknown whether the request was carried out"
 	}
@@ -151,7 +151,7 @@ func (u *unsigned) Error() string {
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}
-	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept takes such answers"
+	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept allows such answers"
 }
 
 // Unsettled reports whether an error is for an unsigned response. The outcome is unknown, even if the command ends.

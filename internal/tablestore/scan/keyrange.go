@@ -18,7 +18,7 @@ import (
 // and must be if it contains a comma or begins with a quote. A binary value is 0x and hexadecimal digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
-		return nil, errors.New(`want a key; an empty text is ""`)
+		return nil, errors.New(`want a key; an empty string is ""`)
 	}
 	values, rest, err := cutKey(text, "", key)
 	if err == nil && rest != "" {
@@ -47,7 +47,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 		to, err = After(left)
 		return left, to, err
 	case right == "" && left == nil:
-		return nil, nil, errors.New("it has no bound; leave it out for the whole table")
+		return nil, nil, errors.New("the range has no bound; leave it out for the whole table")
 	case right == "":
 		return left, nil, nil
 	}
@@ -91,7 +91,7 @@ func After(values []table.Value) ([]table.Value, error) {
 		last := &values[len(values)-1]
 		if last.Type != table.Integer {
 			if len(last.Bytes) >= table.MaxKeyBytes {
-				return nil, fmt.Errorf("a key value of %d bytes has no next one; give FROM..TO", len(last.Bytes))
+				return nil, fmt.Errorf("a key value of %d bytes has no successor; give FROM..TO", len(last.Bytes))
 			}
 			last.Bytes = append(append([]byte(nil), last.Bytes...), 0)
 			return values, nil

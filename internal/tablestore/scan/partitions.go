@@ -70,7 +70,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	for {
 		splits, err := p.splitsOf(size)
 		if err != nil {
-			return nil, fmt.Errorf("guess partitions of table %s: %w", p.name, &client.Error{Cause: err})
+			return nil, fmt.Errorf("estimate the partitions of table %s: %w", p.name, &client.Error{Cause: err})
 		}
 		if len(splits) >= guessLimit && size < guessMost {
 			size, grown = 10*size, true
@@ -91,7 +91,7 @@ func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
 		if err != nil {
-			return 0, fmt.Errorf("ask for the size of table %s: %w", p.name, &client.Error{Cause: err})
+			return 0, fmt.Errorf("request the size of table %s: %w", p.name, &client.Error{Cause: err})
 		}
 		if len(splits) < guessLimit || size >= guessMost {
 			return int64(max(1, len(splits))) * size * unitBytes, nil
@@ -109,7 +109,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	each := int64(largeSplit)
 	for ; ; each *= 10 {
 		if splits, err = p.splitsOf(each); err != nil {
-			return value, 0, fmt.Errorf("ask for the sizes of the values of table %s: %w", p.name, &client.Error{Cause: err})
+			return value, 0, fmt.Errorf("request the sizes of the values of table %s: %w", p.name, &client.Error{Cause: err})
 		}
 		if len(splits) < guessLimit || each >= guessMost {
 			break

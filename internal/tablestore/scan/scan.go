@@ -178,7 +178,7 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 type StoppedError struct{ Cause, Last error }
 
 func (e *StoppedError) Error() string {
-	return fmt.Sprintf("%v, while reading was tried again after %s", e.Cause, client.Describe(e.Last))
+	return fmt.Sprintf("%v, while retrying after %s", e.Cause, client.Describe(e.Last))
 }
 func (e *StoppedError) Unwrap() error { return e.Cause }
 

@@ -97,7 +97,7 @@ func TestScanStopsAtPermanentErrors(t *testing.T) {
 	cancel(stopped)
 	err = Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil })
 	conformance.True(t, errors.As(err, new(*StoppedError)) && errors.Is(err, stopped) &&
-		strings.Contains(err.Error(), "stopped, while reading was tried again after OTSServerBusy"),
+		strings.Contains(err.Error(), "stopped, while retrying after OTSServerBusy"),
 		"got %v", err)
 	gate := NewGate(1)
 	gate.free = time.Now().Add(time.Hour)
@@ -446,7 +446,7 @@ func TestLongestKeyValue(t *testing.T) {
 	conformance.True(t, err == nil && len(values) == 1, "%v, %v", values, err)
 	_, _, err = ParseRange("a.."+longest, key)
 	conformance.True(t, err == nil, "%v", err)
-	for text, want := range map[string]string{longest + "x..": "at most 1024", longest: "no next one", "..": "no bound"} {
+	for text, want := range map[string]string{longest + "x..": "at most 1024", longest: "no successor", "..": "no bound"} {
 		_, _, err := ParseRange(text, key)
 		conformance.Refused(t, err, want, "%.10s", text)
 	}
