@@ -127,8 +127,7 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return nil
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
-		return &adminError{http.StatusForbidden, "requests from other machines are refused, because this server has a " +
-			"secret but no TLS"}
+		return &adminError{http.StatusForbidden, "requests from other machines are refused without TLS, as there is a secret"}
 	}
 	id, secret, _ := r.BasicAuth()
 	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret),

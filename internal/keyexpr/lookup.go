@@ -70,7 +70,7 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		panic(k.refusef("%s has %d bytes, but the limit is %d: codes for so many names gain little", name, len(data),
+		panic(k.refusef("%s has %d bytes; the limit is %d: codes for so many names gain little", name, len(data),
 			maxLookupBytes))
 	}
 	t := parseLookup(k, name, data)

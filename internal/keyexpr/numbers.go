@@ -73,8 +73,7 @@ func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 	for _, b := range text {
 		if b-'0' > 9 {
 			return e.fail(n, table.CodeType, text,
-				"%q has other characters than digits, so padding would not order it; leave pad out, or use int(…)",
-				table.Show(text))
+				"%q has other characters than digits, so pad cannot order it; leave it out, or use int(…)", table.Show(text))
 		}
 	}
 	if len(text) == 0 || len(text) > width {

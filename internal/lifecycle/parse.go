@@ -285,8 +285,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	case c.UpTo < c.From:
 		panic(d.refusef(n, "up_to %d of class %d: want %d or more, after the class before it", c.UpTo, c.Number, c.From))
 	case c.Archives() && c.Drop:
-		panic(d.refusef(n, "class %d has archive and drop; drop means without an archive, so leave out one of them",
-			c.Number))
+		panic(d.refusef(n, "class %d has archive and drop, which contradict each other; leave out one of them", c.Number))
 	case c.Expires() && !last:
 		panic(d.refusef(n, "class %d %s and is not the last; nothing is older than an expired period", c.Number, c.does()))
 	case c.Expires() && c.Number == 1:

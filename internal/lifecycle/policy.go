@@ -70,8 +70,7 @@ func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 // Fits returns an error if the policy cannot apply to the template's tables.
 func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
-		return fmt.Errorf("the policy's period is a %s, but that of table %s is a %s; use the same for both", p.Unit, t,
-			t.Unit)
+		return fmt.Errorf("the policy's period is a %s, but that of table %s is a %s; use the same", p.Unit, t, t.Unit)
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
 		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the "+

@@ -114,8 +114,7 @@ func (p *planner) refuseNumbering(why string) error {
 		{markColumn, "--mark-column"},
 	} {
 		if f.given {
-			return usagef("%s is only for auto-increment key columns that the service assigns, and %s; leave it out", f.flag,
-				why)
+			return usagef("%s is only for auto-increment columns that the service assigns, and %s; leave it out", f.flag, why)
 		}
 	}
 	return nil

@@ -25,8 +25,7 @@ func (p *planner) checkWhen() error {
 	case r.When.Matches():
 		return usagef("--when %s: writing a row changes what it reads; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
-		return usagef("--when with --mode increment: an increment has a condition of its own, so that it is not added " +
-			"twice; leave --when out")
+		return usagef("--when with --mode increment: an increment has a condition of its own; leave --when out")
 	case p.numbered > 0:
 		return usagef("--when: the service accepts no condition for rows whose auto-increment column %s it assigns; leave "+
 			"it out", s.Key[p.numbered].Name)

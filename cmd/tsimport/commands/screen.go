@@ -502,7 +502,7 @@ func preSplitNote(r *pipeline.Report) string {
 	case s == nil:
 		return ""
 	case s.Refused != "":
-		return fmt.Sprintf("the service refused a table with %d ranges (%s), so the table began with one range", s.Ranges,
+		return fmt.Sprintf("the service refused a table with %d ranges (%s), so the table began with one", s.Ranges,
 			s.Refused)
 	case s.Heard < s.Ranges:
 		return fmt.Sprintf("the table was requested with %d ranges, but the service reports %d; for a large load, ask the "+

@@ -121,8 +121,8 @@ func tableDelete(c *call) error {
 		}
 		switch most := c.Int64("max-delete"); {
 		case c.IsSet("max-delete") && n > most:
-			return errors.Join(usagef("%s rows would be deleted, more than --max-delete %d; nothing was", words.Grouped(n),
-				most), removed(own))
+			return errors.Join(usagef("%s rows would be deleted, over --max-delete %d; none was", words.Grouped(n), most),
+				removed(own))
 		case !c.Bool("yes"):
 			return usagef("this deletes %s rows of table %s, at least one write unit each; add --yes", words.Grouped(n), name)
 		case n == 0:
