@@ -56,7 +56,7 @@ func fullDisk(t *testing.T, records int) bool {
 	if err == nil && r.State == StateFinished {
 		return false
 	}
-	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "keep rejected rows: write ") &&
+	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "store rejected rows: write ") &&
 		r.State == StateFailed && full, "error %v", err)
 	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != int64(records) || r.Rejected != r.Read/4 {
 		t.Errorf("%+v", r)

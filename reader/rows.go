@@ -65,7 +65,7 @@ func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 // open opens a seekable, uncompressed file for random access. Other inputs are read in order.
 func (f *RowFormat) open(s *File) error {
 	if len(s.text.head) == 0 {
-		return fmt.Errorf("read %s: %w, which a %v file never is", s.Name, ErrEmpty, f)
+		return fmt.Errorf("read %s: %w; a valid %v file never is", s.Name, ErrEmpty, f)
 	}
 	s.form.parser = s.newRowParser
 	if s.item.Seekable() && s.Compression == compress.None {

@@ -291,7 +291,7 @@ func TestSearchFindsLatencyLimit(t *testing.T) {
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: logs(t)}
 	var none *errNoRate
 	if _, err := s.run(t.Context()); !errors.As(err, &none) ||
-		!strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
+		!strings.Contains(err.Error(), "even 1 rows/s exceeds the limits: p99 10 ms, more than --max-p99 1ms") {
 		t.Errorf("a limit that no rate keeps: %v", err)
 	}
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: logs(t)}

@@ -37,7 +37,7 @@ type errNoRate struct {
 }
 
 func (e *errNoRate) Error() string {
-	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to the limits: %s; allow more (--max-p99, "+
+	return fmt.Sprintf("find the highest rate: even %.0f rows/s exceeds the limits: %s; raise them (--max-p99, "+
 		"--max-throttled)", e.rate, e.why)
 }
 
@@ -122,8 +122,8 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		}
 		rate = lower
 	}
-	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held: %s; "+
-		"allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
+	return nil, fmt.Errorf("find the highest rate: none could be held; %.0f rows/s was the last of %d tried: %s; "+
+		"raise the limits (--max-p99, --max-throttled) or shorten --duration", held, mostHolds, why)
 }
 
 // hintOf estimates the table's capacity from its throughput while it throttles. It is 0 if the table does not throttle.

@@ -315,7 +315,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	}
 	err = json.NewDecoder(response.Body).Decode(&all)
 	if err != nil || all.Tables[tableName] == nil {
-		return nil, fmt.Errorf("request the engine's counts: %s, no counts of table %s: %v", response.Status, tableName, err)
+		return nil, fmt.Errorf("read the engine's counters: %s, none for table %s: %v", response.Status, tableName, err)
 	}
 	t := all.Tables[tableName]
 	t.Requests += all.Instance.RefusedRequests

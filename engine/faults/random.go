@@ -63,10 +63,10 @@ type Random struct {
 // Plan makes the plan. The same seed gives the same faults for the same request numbers.
 func (r Random) Plan() (*Plan, error) {
 	if !(r.Rate >= 0 && r.Rate <= 1) {
-		return nil, fmt.Errorf("the rate of faults must be in 0…1, not %g", r.Rate)
+		return nil, fmt.Errorf("the fault rate must be from 0 to 1, not %g", r.Rate)
 	}
 	if r.Delay < 0 {
-		return nil, fmt.Errorf("the delay of faults must not be negative")
+		return nil, fmt.Errorf("the fault delay must not be negative")
 	}
 	kinds := r.Kinds
 	if len(kinds) == 0 {

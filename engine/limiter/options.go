@@ -69,7 +69,7 @@ func (o *Options) Check() error {
 	case o.Requests < 0:
 		return fmt.Errorf("limiter %s: want 0 or more requests at a time", o.Kind)
 	case o.Lag > 0 && (o.Kind == Queue || o.Kind == Concurrency):
-		return fmt.Errorf("limiter %s: it takes no lag; rows count when they are served", o.Kind)
+		return fmt.Errorf("limiter %s: lag is not supported, because rows count when they are served", o.Kind)
 	}
 	for i, s := range o.Steps {
 		if !(s.Factor > 0) || s.After < 0 || i > 0 && s.After <= o.Steps[i-1].After {

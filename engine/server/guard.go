@@ -36,7 +36,7 @@ type bodyShare struct {
 	held int64
 }
 
-var errNoRoom = errors.New("too many bodies are in memory")
+var errNoRoom = errors.New("too many request bodies are in memory")
 
 // take reserves n more bytes. It waits for them for a limited time.
 func (s *bodyShare) take(ctx context.Context, n int64) error {

@@ -19,7 +19,7 @@ func (s *Server) Advance(d time.Duration) error {
 	for {
 		ahead := s.ahead.Load()
 		if d < 0 || time.Duration(ahead) > maxAhead-d {
-			return fmt.Errorf("advance the clock by %s: it is %s ahead, and may be 0 to %s", d, time.Duration(ahead), maxAhead)
+			return fmt.Errorf("advance the clock by %s: it is %s ahead; want 0 to %s in all", d, time.Duration(ahead), maxAhead)
 		}
 		if s.ahead.CompareAndSwap(ahead, ahead+int64(d)) {
 			return s.further(func(of *Server) error { return of.Advance(d) })

@@ -51,7 +51,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left == 0 {
-		return n, fmt.Errorf("the service sends %s of more than %d KiB", b.what, b.most>>10)
+		return n, fmt.Errorf("the service sent %s of more than %d KiB", b.what, b.most>>10)
 	}
 	return n, err
 }

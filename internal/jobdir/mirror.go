@@ -115,7 +115,7 @@ func (m *Mirror) put(ctx context.Context, c checkpointFile) error {
 		}
 	}
 	if err := m.Store.PutAbsent(ctx, k.name, body); err != nil {
-		return fmt.Errorf("keep a checkpoint in %s: %w", m.Store, err)
+		return fmt.Errorf("store a checkpoint in %s: %w", m.Store, err)
 	}
 	m.sweep(ctx, k)
 	m.last[0], m.last[1] = m.last[1], k

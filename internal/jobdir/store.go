@@ -152,7 +152,7 @@ func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, e
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err == nil && int64(len(body)) > most {
-		err = fmt.Errorf("%s: the service sends more than the limit of %d bytes", name, most)
+		err = fmt.Errorf("%s: the service sent more than the limit of %d bytes", name, most)
 	}
 	if err == nil && answer.Length >= 0 && int64(len(body)) != answer.Length {
 		err = io.ErrUnexpectedEOF

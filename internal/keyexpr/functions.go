@@ -74,5 +74,5 @@ func unknownFunction(name string) refusal {
 		}
 		return refusef("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
 	}
-	return refusef("unknown function %s(…); known are %s and the expression language's", name, strings.Join(names, ", "))
+	return refusef("unknown function %s(…); want %s or one of the expression language's", name, strings.Join(names, ", "))
 }

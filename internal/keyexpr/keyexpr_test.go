@@ -227,7 +227,7 @@ func TestCompileErrorsAreOneLine(t *testing.T) {
 	for source, says := range map[string]string{
 		`pad(DeviceId, 6)`:                       "did you mean DeviceID?",
 		`padd(DeviceID, 6)`:                      "did you mean pad(x, digits)",
-		`wholly(DeviceID)`:                       "known are bucket, col,",
+		`wholly(DeviceID)`:                       "want bucket, col,",
 		`Nothing`:                                `CardID, SellerID, DeviceID, OrderNumber, Name, Score, Paid, Photo, 订单号, col("unit price"), Mixed`,
 		`col("x")`:                               `unknown column "x"`,
 		`random()`:                               "salt(n)",

@@ -48,7 +48,7 @@ func Read(file string) (*Policy, error) {
 // Parse parses a policy. An error is one line with name and, if known, the line number.
 func Parse(name string, text []byte) (p *Policy, err error) {
 	if len(text) > maxPolicyBytes {
-		return nil, fmt.Errorf("policy %s: over %d bytes; is it a policy?", name, maxPolicyBytes)
+		return nil, fmt.Errorf("policy %s: larger than %d bytes; is it a policy?", name, maxPolicyBytes)
 	}
 	p = &Policy{Zone: time.UTC}
 	defer func() {

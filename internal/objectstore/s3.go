@@ -64,7 +64,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 })
 	given, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
+		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	// The SDK's client respects AWS_CA_BUNDLE, but follows redirects with status 307 or 308 to any host.
 	if found, ok := given.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -83,7 +83,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	})
 	configured, err3 := s3Configured(ctx, given)
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
+		return nil, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	endpoint := cmp.Or(o.Endpoint, configured)
 	switch {

@@ -144,7 +144,7 @@ func endpointHost(service, endpoint, example string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
 		// The endpoint is not shown, because a part before an @ is secret.
-		return "", fmt.Errorf("the %s endpoint is not a host; write %s, without user and bucket folder", service, example)
+		return "", fmt.Errorf("the %s endpoint is not a host; write %s, without a user or a bucket folder", service, example)
 	}
 	return u.Hostname(), nil
 }

@@ -29,7 +29,7 @@ func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(forma
 func Encode(version int, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil && text[0] != '{' {
-		err = fmt.Errorf("%T is not an object of JSON", v)
+		err = fmt.Errorf("%T is not a JSON object", v)
 	}
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func TestFileRoundTripsOrIsRefusedWithAdvice(t *testing.T) {
 	s, err = read(2)
 	conformance.True(t, err == nil && s.Rows == 0, "an empty state: %+v, %v", s, err)
 	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1, state{}), "below", "below a file")
-	conformance.Refused(t, Write(name, 0o600, 1, 1), "not an object", "a number")
+	conformance.Refused(t, Write(name, 0o600, 1, 1), "not a JSON object", "a number")
 	conformance.Refused(t, Write(name, 0o600, 1, func() {}), "unsupported", "what is not JSON")
 }
 

@@ -94,7 +94,7 @@ func CheckKey(key []KeyColumn) error {
 		case i == 0:
 			return fmt.Errorf("primary-key column %s: the first column cannot be auto; put the partition key before it", k.Name)
 		case auto != "":
-			return fmt.Errorf("primary-key columns %s and %s: a table has one auto column at most", auto, k.Name)
+			return fmt.Errorf("primary-key columns %s and %s: a table has at most one auto column", auto, k.Name)
 		}
 		auto = k.Name
 	}

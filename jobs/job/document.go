@@ -203,7 +203,7 @@ func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	return n.Value, nil
 }
 
-var errKind = errors.New("another kind of value")
+var errKind = errors.New("wrong kind of value")
 
 // check returns an error unless a text with this YAML tag is a value of the kind.
 func check(k options.Kind, text, tag string) (err error) {

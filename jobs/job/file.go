@@ -98,7 +98,7 @@ func Read(path string, v *Vocabulary) (*File, error) {
 func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 	d := &document{name: path}
 	if len(text) > maxFileBytes {
-		return nil, d.errorf(0, "over %d bytes; is it a job?", maxFileBytes)
+		return nil, d.errorf(0, "larger than %d bytes; is it a job file?", maxFileBytes)
 	}
 	root, err := d.root(text)
 	if err != nil {

@@ -83,7 +83,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, known, plan.Usagef("--state and --age-policy: archived rows are files of this machine; leave one out")
+		return nil, known, plan.Usagef("--state and --age-policy: archived rows are stored on this machine; leave one out")
 	}
 	var marked error
 	if missing { // the first object in the folder

@@ -147,7 +147,7 @@ func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, er
 	}
 	bounds, _, err := prepared.Partitions()
 	if err != nil {
-		r.Say.Warn("cannot determine the table's partitions, so shards are based on a sample alone: %v", err)
+		r.Say.Warn("cannot determine the table's partitions, so shards are based only on a sample: %v", err)
 		return nil, nil
 	}
 	return bounds, nil

@@ -21,7 +21,7 @@ import (
 func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	return f.job.eachReject(ctx, d, func(r *keptReject, line []byte) error {
 		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
-			return progress.Unfitf("%s is damaged: a rejected record of attempt %s is from no input", f.job.store, d.Attempt)
+			return progress.Unfitf("%s is damaged: a rejected record of attempt %s belongs to no input", f.job.store, d.Attempt)
 		}
 		key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
 		return f.rejects.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)

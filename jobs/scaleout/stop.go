@@ -175,7 +175,7 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 const stopEvery = 5 * time.Second
 
 // errOver reports that another attempt has done the task.
-var errOver = errors.New("another attempt has done the task")
+var errOver = errors.New("another attempt has completed the task")
 
 // watched calls do, and drains its loads when the job is stopped, the process must end, or over, if not nil, reports
 // that another attempt has done the task, because a process paused for hours must not send rows after the job's end.

@@ -64,7 +64,7 @@ func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 		}
 		from, numbers := starts[source], s.Read.Numbered(source)
 		if from.Record > numbers {
-			return 0, fmt.Errorf("the checkpoint has %d records of input %d, but its place is after record %d", numbers,
+			return 0, fmt.Errorf("the checkpoint has %d records of input %d, but its position is after record %d", numbers,
 				source+1, from.Record)
 		}
 		records += numbers - from.Record

@@ -108,7 +108,7 @@ func (j *Job) KeepDivision(dir string, division []byte) error {
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(dir, DivisionFile), atomicfile.Options{Perm: 0o600},
 		division); err != nil {
-		return fmt.Errorf("keep the division of the input: %w", err)
+		return fmt.Errorf("store the division of the input: %w", err)
 	}
 	j.Division = sumOf(division)
 	return nil
@@ -156,7 +156,7 @@ func (j *Job) KeepOrder(dir string, order []byte) error {
 		name = otherOrderFile
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(dir, name), atomicfile.Options{Perm: 0o600}, order); err != nil {
-		return fmt.Errorf("keep the reading order: %w", err)
+		return fmt.Errorf("store the reading order: %w", err)
 	}
 	j.Order = sumOf(order)
 	j.Details = j.WithOrder(j.Details)

@@ -218,7 +218,7 @@ func (o *Point) replaceOthers() error {
 		}
 		r.job.ReplacedBy = o.Load.RunDir
 		if err := errors.Join(r.job.Write(r.path), lock.Release()); err != nil {
-			return fmt.Errorf("note that run %s is started over: %w", r.path, err)
+			return fmt.Errorf("record that run %s is started over: %w", r.path, err)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, but a resumed load reads the keys again; name a file"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep returned keys: %w", err)
+		return nil, fmt.Errorf("store returned keys: %w", err)
 	}
 	path = place.Path
 	if keep > 0 {
@@ -60,7 +60,7 @@ func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 	line := csvLine(p.ReturnedHeader())
 	j, err := rundir.OpenExclusive(path, 0, func(f *os.File) error {
 		if !begunOnly(f, line) {
-			return &plan.UsageError{Message: fmt.Sprintf("keep returned keys: %s exists; give another file, or delete it", path)}
+			return &plan.UsageError{Message: fmt.Sprintf("store returned keys: %s exists; name another file or delete it", path)}
 		}
 		return nil
 	})
@@ -117,12 +117,12 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	k.old.Reset(r.Record())
 	rec, ok := k.old.Next()
 	if !ok || rec.Bad != nil || len(rec.Fields) < k.columns {
-		return nil, fmt.Errorf("keep returned keys: record %d of %s has a bad old key", r.Number()+1, r.Block.Split.Source)
+		return nil, fmt.Errorf("store returned keys: record %d of %s has a bad old key", r.Number()+1, r.Block.Split.Source)
 	}
 	for i := range rec.Fields[:k.columns] {
 		d := &rec.Fields[i]
 		if d.None() {
-			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks part of its old key", r.Number()+1,
+			return nil, fmt.Errorf("store returned keys: record %d of %s lacks part of its old key", r.Number()+1,
 				r.Block.Split.Source)
 		}
 		fields = append(fields, keyField(d.Kind == record.Integer, d.Kind == record.Binary, d.Int, d.Bytes))

@@ -36,7 +36,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		AtLeastOnce: r.AtLeastOnce}
 	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if r.DryRun && r.Verify {
-		return cfg, plan.Usagef("--verify: a dry run writes nothing to compare")
+		return cfg, plan.Usagef("--verify: a dry run writes nothing to compare; leave it out")
 	}
 	if err := table.CheckTimeToLive(r.TTL); err != nil {
 		return cfg, plan.Usagef("--ttl %d: %v", r.TTL, err)

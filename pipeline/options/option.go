@@ -268,7 +268,7 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 		if kind == Renamings {
 			from, to, ok := CutRename(text)
 			if !ok || from == "" || to == "" {
-				return nil, fmt.Errorf(" %q: want old=new; a name with = in it is quoted, as in \"a=b\"=c", text)
+				return nil, fmt.Errorf(" %q: want old=new; quote a name that contains =, as in \"a=b\"=c", text)
 			}
 			if _, twice := pairs[from]; twice {
 				return nil, fmt.Errorf(" %s: given twice", from)

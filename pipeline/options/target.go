@@ -48,7 +48,7 @@ func (t *Target) Open(ctx context.Context) (to client.Target, name string, err e
 	case t.RequestTimeout < 0:
 		return to, "", plan.Usagef("Target.RequestTimeout %v: want more than 0", t.RequestTimeout)
 	case (t.AccessKeyID == "") != (t.AccessKeySecret == ""):
-		return to, "", plan.Usagef("Target.AccessKeyID and Target.AccessKeySecret: only one of them is set")
+		return to, "", plan.Usagef("Target.AccessKeyID and Target.AccessKeySecret: only one of them is set; set both")
 	}
 	if err := client.CheckEndpoint(to.Endpoint); err != nil {
 		return to, "", plan.Usagef("%v", err)

@@ -216,7 +216,7 @@ func (p *planner) settleCounts(at int) error {
 		return usagef(mode+"table %s has the auto-increment key column %s, and a row with such a key can be changed only "+
 			"if it exists; load into a table without one", r.Target.Table, p.key()[at].Name)
 	case p.plan.Tables != nil:
-		return usagef(mode + "a load into several tables cannot add; load each table separately")
+		return usagef(mode + "a load into several tables cannot add values; load each table separately")
 	case r.Condition != table.Ignore:
 		return usagef(mode + "it uses a condition of its own, so that each record counts once; leave --condition out")
 	case r.Order == OrderNone:

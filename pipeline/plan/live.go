@@ -25,7 +25,7 @@ func (p *planner) checkLive() error {
 		}
 		if about.Live && len(about.Unique) == 0 {
 			return usagef("%s changes while it is read and does not say which columns identify its rows: after an "+
-				"interruption it would be unknown which rows were loaded", s.Name)
+				"interruption it would be unknown which rows were loaded; load a copy that does not change", s.Name)
 		}
 	}
 	if !p.plan.Live {

@@ -30,8 +30,8 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	if len(keys) > 0 {
 		such = ", as with " + strings.Join(keys, ", ")
 	}
-	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's "+
-		"key to the table's key",
+	return usagef("%d of the %d rows of %s would be lost: several rows would get the same key%s; add columns of the "+
+		"source's key to the table's key",
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 

@@ -156,7 +156,7 @@ func (p *planner) settleTables() error {
 	target := &p.request.Target
 	if !IsTemplate(target.Table) {
 		if target.Policy != nil {
-			return usagef("--age-policy: table %s has no period; give one, as --table 'consume_{month(PaidAt)}'", target.Table)
+			return usagef("--age-policy: table %s has no period; want one, as in consume_{month(PaidAt)}", target.Table)
 		}
 		return nil
 	}

@@ -98,7 +98,7 @@ func (p *planner) warnOfDescribed() {
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
 		if p.sampled.bad == nil && p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
-			p.warnf("column %s is part of a key or named by an expression, and no record of the sample has a value in it", c)
+			p.warnf("column %s is part of a key or named by an expression, but no sampled record has a value in it", c)
 		}
 	}
 }

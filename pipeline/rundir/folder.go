@@ -176,7 +176,7 @@ func Create(path string, headers []Header) (*Folder, error) {
 func KeepEarlier(path string) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("keep earlier run in %s: %w", path, err)
+			err = fmt.Errorf("move the earlier run in %s aside: %w", path, err)
 		}
 	}()
 	entries, err := os.ReadDir(path)
@@ -315,7 +315,7 @@ func (f *Folder) Flush() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("keep rejected rows: %w", err)
+		return fmt.Errorf("store rejected rows: %w", err)
 	}
 	return f.failed
 }

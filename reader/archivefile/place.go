@@ -46,7 +46,7 @@ type folder struct {
 
 func newFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("make archive folder: %w", err)
+		return nil, fmt.Errorf("create archive folder: %w", err)
 	}
 	return &folder{localFiles: localFiles(dir), held: flock.New(filepath.Join(dir, lockName),
 		flock.SetFlag(os.O_CREATE|os.O_RDWR))}, nil

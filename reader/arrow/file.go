@@ -146,7 +146,7 @@ func checkBlocks(all []block, size int64) error {
 	end := int64(len(Magic))
 	for _, b := range all {
 		if b.at < end || b.metadata < 8 || b.body < 0 || b.at > size-b.metadata || b.body > size-b.at-b.metadata {
-			return fmt.Errorf("the footer says that a batch is at the impossible byte %d", b.at)
+			return fmt.Errorf("the footer gives a batch the impossible offset %d", b.at)
 		}
 		end = b.at + b.metadata + b.body
 	}

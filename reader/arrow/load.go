@@ -342,7 +342,7 @@ func (l *loader) viewed(v *vector, from, count int64) {
 		}
 		size, buffer, at := view(v.data[16*k:])
 		if size < 0 || size > inlined && (buffer < 0 || int(buffer) >= len(used) || at < 0) {
-			l.failf("its value %d is in no buffer", from+k)
+			l.failf("its value %d refers to no buffer", from+k)
 		}
 		if size > inlined {
 			used[buffer].add(int64(at), int64(size))
@@ -372,7 +372,7 @@ func (l *loader) listViews(v *vector, from, count int64, wide bool) {
 		}
 		at, n := v.offsets.at(k), v.sizes.at(k)
 		if at < 0 || n < 0 || at > math.MaxInt64-n {
-			l.failf("its value %d has %d elements from %d on", from+k, n, at)
+			l.failf("its value %d has %d elements at the invalid offset %d", from+k, n, at)
 		}
 		used.add(at, n)
 	}
@@ -396,7 +396,7 @@ func (l *loader) union(v *vector, from, count int64) {
 		}
 		at := v.offsets.at(k)
 		if at < 0 {
-			l.failf("its value %d is at %d", from+k, at)
+			l.failf("its value %d has the invalid offset %d", from+k, at)
 		}
 		used[member].add(at, 1)
 	}

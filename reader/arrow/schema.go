@@ -98,7 +98,7 @@ const (
 func readSchema(t flatTable, version int64) *schema {
 	var none *field
 	if version != version4 && version != version5 {
-		none.failf("the metadata are of version %d; versions 4 and 5 are supported, in use since 2017", version+1)
+		none.failf("metadata version %d is not supported; want 4 or 5, in use since 2017", version+1)
 	}
 	if t.number(0, 2, 0) != 0 {
 		none.failf("the values are big endian, which is not supported; write them on a little-endian machine")
@@ -167,7 +167,7 @@ var units = [...]record.Unit{record.Seconds, record.Millis, record.Micros, recor
 
 func (f *field) setUnit(n int64) {
 	if n < 0 || int(n) >= len(units) {
-		f.failf("time unit %d is not known", n)
+		f.failf("unknown time unit %d", n)
 	}
 	f.unit = units[n]
 }
@@ -181,7 +181,7 @@ func (f *field) interpret(t flatTable) {
 	case typeFloat:
 		p := t.number(0, 2, 0)
 		if f.kind = record.Double; p < 0 || p > 2 {
-			f.failf("floating point of precision %d is not known", p)
+			f.failf("unknown floating-point precision %d", p)
 		}
 		f.width = 2 << p
 	case typeBinary, typeLargeBinary, typeBinaryView:
@@ -221,14 +221,14 @@ func (f *field) interpret(t flatTable) {
 	case typeList, typeLargeList, typeListView, typeLargeListView, typeStruct, typeMap, typeUnion:
 		f.kind = record.JSON
 	default:
-		f.failf("type %d is not known", f.typ)
+		f.failf("unknown type %d", f.typ)
 	}
 }
 
 func (f *field) integer(t flatTable) {
 	bits := t.number(0, 4, 0)
 	if bits != 8 && bits != 16 && bits != 32 && bits != 64 {
-		f.failf("integers of %d bits are not known", bits)
+		f.failf("integers of %d bits are not supported", bits)
 	}
 	f.kind, f.width = record.Integer, int(bits/8)
 	switch {
@@ -243,7 +243,7 @@ func (f *field) decimal(t flatTable) {
 	scale, bits := t.number(1, 4, 0), t.number(2, 4, 128)
 	switch {
 	case bits != 32 && bits != 64 && bits != 128 && bits != 256:
-		f.failf("decimals of %d bits are not known", bits)
+		f.failf("decimals of %d bits are not supported", bits)
 	case scale > maxScale || scale < -maxScale:
 		f.failf("decimals with a scale of %d are not supported", scale)
 	}
@@ -259,7 +259,7 @@ func (f *field) interval(unit int64) {
 	case 2:
 		f.kind, f.width, f.flavor = record.JSON, 16, monthsDaysNanos
 	default:
-		f.failf("interval unit %d is not known", unit)
+		f.failf("unknown interval unit %d", unit)
 	}
 }
 
@@ -302,7 +302,7 @@ func (f *field) union(t flatTable) {
 	case 1:
 		f.flavor = dense
 	default:
-		f.failf("union mode %d is not known", mode)
+		f.failf("unknown union mode %d", mode)
 	}
 	if f.twice != "" {
 		f.failf("two members of the union are named %q and cannot be told apart", f.twice)

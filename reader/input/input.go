@@ -72,7 +72,7 @@ func (i *Item) Local() bool {
 // or the connection fails. Each read is a request, so read large pieces. Bytes beyond Size are never returned.
 func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	if !i.Seekable() {
-		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
+		return nil, fmt.Errorf("open %s: it has no ranges; read it from the start: %w", i.Name, errors.ErrUnsupported)
 	}
 	at, err := i.src.openAt(ctx)
 	if err != nil || i.observe == nil {

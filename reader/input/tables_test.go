@@ -49,7 +49,7 @@ func TestFilesOfTableFormatsAreRefusedByName(t *testing.T) {
 	} {
 		if _, err := os.Stat(c.arg); err == nil || strings.ContainsAny(c.arg, "*") {
 			_, err := Expand(t.Context(), []string{c.arg}, Options{})
-			wantError(t, err, nil, c.kind, "stale files", "write it with")
+			wantError(t, err, nil, c.kind, "stale files", "load an export by")
 		}
 		if c.arg == "w/link" || c.arg == "." {
 			continue

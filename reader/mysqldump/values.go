@@ -33,7 +33,7 @@ type values struct {
 	pos  int
 }
 
-var errValue = errors.New("want NULL, a number, a text or bytes")
+var errValue = errors.New("want NULL, a number, a string or bytes")
 
 // next parses a value and moves to the comma after it, or to the end. New bytes are appended to scratch.
 func (v *values) next(scratch *[]byte) (one value, err error) {
@@ -256,7 +256,7 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 			d.Kind = record.String
 		case c.Kind == record.Text:
 		case v.form == packed:
-			err = errors.New("want a text or a number")
+			err = errors.New("want a string or a number")
 		}
 	}
 	return d, err

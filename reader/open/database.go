@@ -92,7 +92,7 @@ func Config(address, query string) (*sqltable.Config, error) {
 	if len(shards) > 0 {
 		cfg.Server = cfg.Shards[0]
 		if _, ok := cfg.Server.(sqltable.Joint); !ok {
-			return nil, fmt.Errorf("%s: tables of a SQLite file are not read as one; load each by itself", address)
+			return nil, fmt.Errorf("%s: tables of a SQLite file cannot be read as one; load each separately", address)
 		}
 	}
 	if err != nil {

@@ -55,7 +55,7 @@ var zstdDecoders = sync.Pool{New: func() any {
 // decompress expands src to size bytes, into dst if it is large enough. It allocates memory as output arrives.
 func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 	if size > maxPageBytes {
-		return nil, fmt.Errorf("page of %d bytes is larger than %d", size, maxPageBytes)
+		return nil, fmt.Errorf("page of %d bytes exceeds the limit of %d", size, maxPageBytes)
 	}
 	var err error
 	switch codec {

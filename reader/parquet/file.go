@@ -118,9 +118,9 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	case m.values < rows || l.maxRep == 0 && m.values != rows:
 		return fmt.Errorf("%d entries, but the row group has %d rows", m.values, rows)
 	case m.data < 0 || m.data >= f.footer.start || m.bytes < 0 || m.bytes > f.footer.start:
-		return fmt.Errorf("%d bytes at %d are not in the file", m.bytes, m.data)
+		return fmt.Errorf("%d bytes at offset %d are not in the file", m.bytes, m.data)
 	case m.dict < 0 || m.dict >= f.footer.start:
-		return fmt.Errorf("dictionary at %d is not in the file", m.dict)
+		return fmt.Errorf("dictionary at offset %d is not in the file", m.dict)
 	}
 	return nil
 }

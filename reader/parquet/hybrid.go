@@ -11,7 +11,7 @@ import (
 
 var (
 	errShort = errors.New("page holds fewer values than its header says")
-	errLeft  = errors.New("page holds more than the values its header says")
+	errLeft  = errors.New("page holds more values than its header says")
 )
 
 // hybrid reads runs of the hybrid of RLE and bit-packing, which encodes levels, dictionary indexes and booleans.

@@ -92,7 +92,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 		return fmt.Errorf("schema is nested more than %d deep", maxSchemaDepth)
 	}
 	if parent.element.children < 0 || int(parent.element.children) > len(t.elements) {
-		return fmt.Errorf("group %q claims %d fields, more than there are", parent.element.name, parent.element.children)
+		return fmt.Errorf("group %q has %d fields, more than the schema", parent.element.name, parent.element.children)
 	}
 	for range parent.element.children {
 		if len(t.elements) == 0 {

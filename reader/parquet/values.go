@@ -23,8 +23,8 @@ const (
 const batch = 512
 
 var (
-	errBeforeDictionary = errors.New("page refers to a dictionary that does not come before it")
-	errByteArray        = errors.New("length of a value goes beyond its page")
+	errBeforeDictionary = errors.New("page precedes the dictionary that it uses")
+	errByteArray        = errors.New("value extends beyond its page")
 )
 
 // values decodes the non-null values of a page, batch by batch. Numbers are in ints (a FLOAT or DOUBLE as its bits),
@@ -109,7 +109,7 @@ func (v *values) open(encoding int32, b []byte) error {
 			break
 		}
 		if len(b)%width != 0 {
-			return fmt.Errorf("%d bytes are not whole values of %d", len(b), width)
+			return fmt.Errorf("%d bytes are not a multiple of the value size %d", len(b), width)
 		}
 		v.stride = len(b) / width
 		return nil
@@ -345,7 +345,7 @@ func (v *values) takeDeltaBytes(n int) error {
 			suffix = v.scratch[start:len(v.scratch):len(v.scratch)]
 		}
 		if v.physical == physFixed && len(suffix) != v.length {
-			return fmt.Errorf("value of %d bytes in a column of %d", len(suffix), v.length)
+			return fmt.Errorf("value of %d bytes in a column of %d-byte values", len(suffix), v.length)
 		}
 		v.bins[i], v.last = suffix, suffix
 	}

@@ -186,7 +186,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	case !ok || len(after) > 0 || name == "":
 		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.From)
 	case string(rest) == "\r\n":
-		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it "+
+		return fmt.Errorf("at byte %d: lines end with CR LF, but pg_dump writes LF; copy the dump "+
 			"again without changing it", x.From)
 	case string(rest) != "\n" && len(rest) > 0:
 		return fmt.Errorf("at byte %d: unexpected %.40q after a COPY", x.From, rest)

@@ -231,7 +231,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 		return fmt.Errorf("cannot parse the server's snapshot %s: %w", h.name, err)
 	}
 	if before, ok := before.(*snapshot); ok && h.next < before.next {
-		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was "+
+		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were last read (%d): it was "+
 			"replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next,
 			before.next)
 	}

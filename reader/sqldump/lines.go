@@ -49,9 +49,9 @@ func (x *Indexing) Finish() *Dump {
 	}
 	switch {
 	case x.Cut != "":
-		x.Dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.Cut, x.Offset)
+		x.Dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is incomplete", x.Cut, x.Offset)
 	case x.Begun:
-		x.Dump.Truncated = fmt.Errorf("the dump ends at byte %d without its last line: it is not whole", x.Offset)
+		x.Dump.Truncated = fmt.Errorf("the dump ends at byte %d without its last line: it is incomplete", x.Offset)
 	}
 	return &x.Dump
 }

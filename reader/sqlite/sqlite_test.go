@@ -213,7 +213,7 @@ func TestInexactTablesAreRefusedByName(t *testing.T) {
 		"CREATE TABLE own (rowid TEXT)", "CREATE VIRTUAL TABLE words USING fts5(t)")
 	for table, want := range map[string]string{"mixed": "types integer and text", "nulls": "types text and null",
 		"reals": "type real", "v": "is a view", "own": "but a column called rowid",
-		"words": "table of an extension", "nothere": "there is no table", "sqlite_schema": "there is no table"} {
+		"words": "not an ordinary table", "nothere": "there is no table", "sqlite_schema": "there is no table"} {
 		_, err := sqltable.New(sqltable.Config{Server: d.address(table)}).Divide(t.Context())
 		conformance.InALine(t, err, want, "%s", table)
 	}

@@ -49,7 +49,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, fmt.Errorf("%s is a view, which has no key from which a load could resume; load it from a file: "+
 			"sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 	default:
-		return nil, fmt.Errorf("%s is a %s table of an extension, not a table of rows", t.Name, kind)
+		return nil, fmt.Errorf("%s is a %s table, not an ordinary table", t.Name, kind)
 	}
 	columns, err := s.query(ctx, "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?)", name)
 	if err != nil {

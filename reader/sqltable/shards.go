@@ -35,7 +35,7 @@ func Shards(address string) (all []string, err error) {
 		all = append(all, fmt.Sprintf("%s%0*d%s", address[:at[3]], width, n, address[at[7]+1:]))
 	}
 	if shardRange.MatchString(all[0]) {
-		return nil, fmt.Errorf("%s: want one {FIRST..LAST} at most", address)
+		return nil, fmt.Errorf("%s: want at most one {FIRST..LAST}", address)
 	}
 	return all, nil
 }

@@ -229,7 +229,7 @@ func TestShardPatternGivesAddresses(t *testing.T) {
 		"mysql://h/d?table=t_{5..3}":                 "want {FIRST..LAST}",
 		"mysql://h/d?table=t_{0..1024}":              "want {FIRST..LAST} with 2 to 1024 numbers",
 		"mysql://h/d?table=t_{0..99999999999999999}": "want {FIRST..LAST}",
-		"mysql://h/d?table=t_{0..1}_{0..1}":          "want one {FIRST..LAST}",
+		"mysql://h/d?table=t_{0..1}_{0..1}":          "want at most one {FIRST..LAST}",
 		"mysql://h/d?other={0..1}&table={table}":     "",
 	} {
 		all, err := Shards(address)

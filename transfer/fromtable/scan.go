@@ -55,7 +55,7 @@ func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (er
 		}
 		from, end := scan.KeyText(to.From), scan.KeyText(to.To)
 		if s.FromKey != "" && s.FromKey != from || s.ToKey != "" && s.ToKey != end {
-			return plan.Usagef("a prefix of keys and a range of keys are named; leave one of them out")
+			return plan.Usagef("both a key prefix and a key range are given; leave one of them out")
 		}
 		s.FromKey, s.ToKey = from, end
 		return nil
@@ -84,7 +84,7 @@ func parseSince(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixMilli() <= 0 {
-		return t, plan.Usagef("--since %q: want an RFC 3339 time, as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+		return t, plan.Usagef("--since %q: want a time such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
 	}
 	return t.UTC(), nil
 }

@@ -81,7 +81,7 @@ func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	r.stamped = false
 	r.buf = append(r.buf, kindCells)
 	if _, err := plainbuffer.Walk(body, nil, r.add); err != nil {
-		return nil, fmt.Errorf("read a row again: %w", err)
+		return nil, fmt.Errorf("reread a row: %w", err)
 	}
 	return r.buf, nil
 }

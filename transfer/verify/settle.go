@@ -79,7 +79,7 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 			func(c table.Column) bool { return c.Source == column.Name })
 		if i < 0 || keyTypes[column.Kind] != v.plan.Schema.Key[i].Type || v.plan.Schema.Columns[i].Time != nil ||
 			v.plan.Makers != nil && v.plan.Makers[i].Program != nil {
-			return refuse("rows are looked up by key, and key column %s of %s is not, unchanged, in the key of table %s",
+			return refuse("rows are looked up by key, but key column %s of %s is not, unchanged, in the key of table %s",
 				column.Name, inputs, r.Target.Table)
 		}
 		u.places = append(u.places, i)

@@ -160,7 +160,7 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	} {
 		text := tsimport(2, append(args, "-q")...)
 		conformance.True(t, strings.Contains(text, "1 of the 3 rows of ") &&
-			strings.Contains(text, "several rows would get one key") && strings.Count(text, "\n") == 1, "%v: %s", args, text)
+			strings.Contains(text, "rows would get the same key") && strings.Count(text, "\n") == 1, "%v: %s", args, text)
 	}
 	for _, command := range []string{"load", "sync", "verify"} {
 		holds(t, tsimport(2, command, "kept", "-t", "other", "-q"),

@@ -59,7 +59,7 @@ func completionCommand(in *invocation) *cli.Command {
 			case shell == "fish":
 				var err error
 				if script, err = c.App.ToFishCompletion(); err != nil {
-					return fmt.Errorf("make the script for fish: %w", err)
+					return fmt.Errorf("generate the fish script: %w", err)
 				}
 			case script == "":
 				return usagef("completion %q: want bash, zsh, fish or powershell", shell)
@@ -83,7 +83,7 @@ func manCommand(in *invocation) *cli.Command {
 				page, err = c.App.ToManWithSection(1)
 			}
 			if err != nil {
-				return fmt.Errorf("make the manual page: %w", err)
+				return fmt.Errorf("generate the manual page: %w", err)
 			}
 			_, err = fmt.Fprint(results(c), page)
 			return err

@@ -248,7 +248,7 @@ func endsAs(c *call, t *workTask, what string, code int, here bool, said string)
 		return endsWith(c, ends, nil, said)
 	}
 	if code != exitcode.OK && t.whole == nil {
-		c.say.Line("the %s's exit code is %d (summary.json), and that of this worker 0", what, code)
+		c.say.Line("the %s's exit code is %d (summary.json); this worker's is 0", what, code)
 	}
 	return nil
 }

@@ -144,10 +144,10 @@ func (o *jobRunner) sayMoments() {
 		case m.Consistent:
 			o.c.say.Line("one moment of %s: %s, of %d", m.Database, text, len(loads[moments[i]]))
 		case len(parts) == 1:
-			o.c.show.say.Warn("the tables of %s are not of one moment: a load was resumed, and its earlier process may have "+
+			o.c.show.say.Warn("the tables of %s may differ in time: a load was resumed, and its earlier process may have "+
 				"read another snapshot than %s", m.Database, text)
 		default:
-			o.c.show.say.Warn("the tables of %s are of %s moments: %s", m.Database, words.Grouped(int64(len(parts))), text)
+			o.c.show.say.Warn("the tables of %s were read at %s moments: %s", m.Database, words.Grouped(int64(len(parts))), text)
 		}
 	}
 	for _, text := range ownMoments(len(loads[nil]), len(moments)) {

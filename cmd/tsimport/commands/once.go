@@ -109,7 +109,7 @@ func listFiles(c *call) error {
 		return printJSON(c, files)
 	}
 	if len(files) == 0 {
-		c.say.Line("no file is known for table %s; give --store, --instance or --state as the load did", c.String("table"))
+		c.say.Line("no file is known for table %s; give --store, --instance or --state as for the load", c.String("table"))
 	}
 	w := results(c)
 	for _, f := range files {

@@ -40,7 +40,7 @@ func parseSeed(text string) (s seed, err error) {
 		}
 		for name := range q {
 			if name != "table" && name != "pk" {
-				return s, usagef("--seed %s: there is no %s; want INPUT, or INPUT?table=TABLE&pk=COLUMN", text, name)
+				return s, usagef("--seed %s: unknown parameter %s; want INPUT, or INPUT?table=TABLE&pk=COLUMN", text, name)
 			}
 		}
 		s.input, s.table, s.pk = text[:at], q.Get("table"), q["pk"]
@@ -73,10 +73,10 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 	defer store.Sim().ResetStats()
 	for i, s := range seeds {
 		if begun == s.table {
-			c.say.Line("table %s is loaded again: its seed was interrupted", s.table)
+			c.say.Line("loading table %s again: its seed was interrupted", s.table)
 		}
 		if store.HasTable(s.table) {
-			c.say.Line("table %s is there; --seed %s leaves it as it is", s.table, s.input)
+			c.say.Line("table %s already exists; --seed %s leaves it unchanged", s.table, s.input)
 			continue
 		}
 		if err := markSeed(o, c.String("store"), s.table); err != nil {

@@ -129,7 +129,7 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	if indexes := strings.Join(t.Indexes, ", "); indexes != "" {
 		switch {
 		case d.MaxVersions != nil && *d.MaxVersions > 1:
-			return usagef("--max-versions %d: table %s has secondary indexes (%s), and keeps one version of a cell",
+			return usagef("--max-versions %d: table %s has secondary indexes (%s), so it keeps one version of a cell",
 				*d.MaxVersions, t.Name, printable(indexes))
 		case (d.TimeToLive != nil || d.AllowUpdate != nil) && live != -1 && updates:
 			return usagef("table %s has secondary indexes (%s): its data expires only if it refuses updates; give --ttl with "+

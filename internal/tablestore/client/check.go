@@ -25,7 +25,7 @@ import (
 // Errors of responses that were damaged in transit. The outcome of the request is unknown.
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
-	errNoChecksum = errors.New("the answer was changed in transit: it lacks the checksum (x-ots-contentmd5) of others")
+	errNoChecksum = errors.New("the answer was changed in transit: its checksum (x-ots-contentmd5) is missing")
 	errStatus     = errors.New("the answer was changed in transit: its status is a success, but its body is a refusal")
 	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and " +
 		"the service repeats answers")

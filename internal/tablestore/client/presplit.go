@@ -41,7 +41,7 @@ func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definiti
 func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) error {
 	if a.Connection == nil {
-		return fmt.Errorf("names of more than %d bytes, and partitions, need a connection", maxSDKName)
+		return fmt.Errorf("names of more than %d bytes, and partitions, require a Connection", maxSDKName)
 	}
 	request := createRequest(name, key, d, defined, bounds)
 	return a.create(name, key, d, func() error { return a.post("CreateTable", request) })

@@ -98,7 +98,7 @@ func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	_, _ = in.Discard(4) // cannot fail after Peek
 	row = slices.Grow(row[:0], n)[:n]
 	if _, err := io.ReadFull(in, row); err != nil {
-		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("read row: %w", io.ErrUnexpectedEOF)
 	}
 	return plainbuffer.WithoutHeader(row), nil // earlier versions wrote a header
 }
