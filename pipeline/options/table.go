@@ -144,7 +144,7 @@ var ofLoads = []*Option{
 		Usage:  "write a row only if it exists, or does not: ignore, exist or not-exist"},
 	{Name: "when", Group: rows, In: loads, Unused: Verify, NotEmpty: true,
 		Usage: "write a row only if the one in the table meets `CONDITION`, such as 'stored.updated_at < new.updated_at'; " +
-			"a column that it lacks meets it (docs/loading.md)"},
+			"columns that it lacks meet it (docs/loading.md)"},
 	{Name: "types", Default: "table", Group: columns, In: Load | Sync | Verify,
 		Values: []string{"table", "strict", "infer"},
 		Usage: "types of columns: the table's types if the values fit (table); refuse others, and reject the " +
@@ -242,7 +242,7 @@ var ofLoads = []*Option{
 	{Name: "only-new", Basic: true, Kind: Switch, Group: again, In: Load,
 		Usage: "leave out inputs whose content the table already has (docs/how-to/nightly-files.md)"},
 	{Name: "reload-changed", Kind: Switch, Group: again, Typed: true, In: Load,
-		Usage: "--only-new: load a known input again whose content has changed (default: refuse it)"},
+		Usage: "--only-new: reload known inputs whose content has changed (default: refuse them)"},
 	{Name: "fail-if-nothing-new", Kind: Switch, Group: again, In: Load,
 		Usage: "exit code 7 if no input is new, instead of 0"},
 	{Name: "files-by", Group: again, In: Load,

@@ -23,7 +23,7 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 		return nil
 	}
 	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}}
-	f.Why = fmt.Sprintf("many of its values occur for a while and then no more, so their rows become cold. A table per "+
+	f.Why = fmt.Sprintf("many of its values occur for a while only, so their rows become cold. A table per "+
 		"period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). "+
 		"Begin the key with a column other than %s", c.Column)
 	return f

@@ -18,7 +18,7 @@ const maxKeyColumns = 4
 func (s *survey) design() {
 	best := s.best()
 	if best == nil {
-		s.note("no column makes a good partition key, nor with a hash or splice: make one from what rows are read by")
+		s.note("no column makes a good partition key, even with a hash or splice: build one from the columns that reads use")
 		return
 	}
 	d := &Design{PartitionKey: best.Column}

@@ -50,11 +50,11 @@ func (s *survey) fix(c *Candidate) {
 			}
 		}
 		c.Fix = &Fix{Name: "pad", Expression: s.keyName() + "=pad(" + digits + ", " + strconv.Itoa(width) + ")",
-			Share: c.Share, Load: c.Load, Why: "with leading zeros the texts sort as the numbers do", columns: []string{p.name}}
+			Share: c.Share, Load: c.Load, Why: "with leading zeros, text sorts as the numbers do", columns: []string{p.name}}
 	case tooLong:
 		p := c.parts[0]
 		c.Fix = &Fix{Name: "hash", Expression: s.keyName() + "=sha256(" + identifier(p.name) + ", 32)", Share: 1, Load: 1,
-			Why: "a hash is short and even; the column itself stays an attribute", columns: []string{p.name}}
+			Why: "a hash is short and evenly distributed; the column itself remains an attribute", columns: []string{p.name}}
 	}
 	if c.Fix != nil {
 		s.keep(c)
@@ -89,7 +89,7 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	fix := &Fix{Name: "hash prefix", columns: []string{p.name},
 		Expression: fmt.Sprintf("%s=md5(%s, 4) + text(%s)", s.keyName(), identifier(p.name), identifier(p.name)),
 		Why: "four hex digits of its hash before the value spread neighbours over all partitions; reads of one " +
-			"value still find it, reads of a range no longer do"}
+			"value still work, reads of a range no longer do"}
 	fix.Share, fix.Load, _ = s.spread(simulate.Keys{hashed, s.kept.columns[p.code]}, identitiesOf(c.parts))
 	return fix
 }

@@ -34,8 +34,8 @@ func benchWriteCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
 		Usage: "measure how fast a table takes rows",
-		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and " +
-			"drops it again.\n" +
+		Description: "Creates a table, writes generated rows to it, 200 a request and each request to one partition, and " +
+			"drops it.\n" +
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and " +
 			"the latency of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks " +
 			"for the highest rate within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains " +

@@ -22,7 +22,7 @@ func convertCommand(in *invocation) *cli.Command {
 		Usage: "convert another program's job file",
 		Subcommands: []*cli.Command{{
 			Name: "datax",
-			Usage: "make a job for tsimport run of DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader " +
+			Usage: "convert DataX jobs with otswriter and txtfilereader, mysqlreader or otsreader to a job for tsimport run " +
 				"(docs/coming-from/datax.md)",
 			ArgsUsage: "JOB.json...",
 			Flags: []cli.Flag{

@@ -20,8 +20,8 @@ func copyCommand(in *invocation) *cli.Command {
 		Usage:     "copy a table with all versions and timestamps, under its key or another",
 		ArgsUsage: "SOURCE TARGET",
 		Description: addressHelp + "\n" +
-			"Each row is copied as it is when its page is read, not of one moment. The source may change meanwhile, and an\n" +
-			"interrupted copy resumes at the keys reached. Run folder, exit codes and signals are as for tsimport load.\n" +
+			"Each row is copied as of the time its page is read, not in one snapshot. The source may change meanwhile, and " +
+			"an\ninterrupted copy resumes at the keys reached. Run folder, exit codes and signals are as for tsimport load.\n" +
 			signalHelp(),
 		Flags:  flagsOf(options.Copy | options.Ending),
 		Action: in.with(options.Copy|options.Ending, copyTable),

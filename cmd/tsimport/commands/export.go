@@ -224,8 +224,8 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 
 // beforehand maps each format to a note on its limits.
 var beforehand = map[string]string{
-	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, " +
-		"which are said at the end; " +
+	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load needs flags for the " +
+		"types, which are printed at the end; " +
 		"--format archive keeps everything, jsonl with --typed every row",
 	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all " +
 		"values of a column one type; " +

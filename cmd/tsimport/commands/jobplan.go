@@ -96,12 +96,12 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 		if by.PID != 0 {
 			who = fmt.Sprintf("process %d on %s", by.PID, by.Host)
 		}
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in "+
-			"this plan", who))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not "+
+			"part of this plan", who))
 	}
 	if c.Bool("fresh") && c.String("run-dir") == "" {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be left, and every load "+
-			"begin with its first record", folder))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be abandoned, and every "+
+			"load would begin with its first record", folder))
 		return fresh, nil
 	}
 	if err := continues(c, r, before, folder); err != nil {

@@ -316,7 +316,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {
-		l.note(fmt.Sprintf("the plan is of the present table; %s of this job write to it before", strings.Join(by, ", ")))
+		l.note(fmt.Sprintf("the plan is of the table as it is now; %s of this job write to it first", strings.Join(by, ", ")))
 	}
 	return nil
 }

@@ -31,19 +31,19 @@ func (p *jobPlan) lines() (lines []string) {
 		text func(int64) string
 	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, words.Bytes},
 		{"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
-		text := "unknown, for it is unknown of a load"
+		text := "unknown, because it is unknown for a load"
 		switch {
 		case one.n >= 0:
 			text = one.text(one.n)
 		case one.what == "files":
-			text = "not known, for it is not known of a load"
+			text = "not known, because it is not known for a load"
 			if !slices.ContainsFunc(p.Loads, func(l *loadPlan) bool { return l.Files != nil }) {
 				text = "not known: no load reads files"
 			}
 		}
 		lines = append(lines, fmt.Sprintf("  %-9s %s", one.what, text))
 	}
-	text := "unknown, for it is unknown of a load"
+	text := "unknown, because it is unknown for a load"
 	if t.Seconds >= 0 {
 		text = "about " + secondsText(t.Seconds) + ", without exports"
 	}

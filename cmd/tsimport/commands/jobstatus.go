@@ -19,7 +19,7 @@ import (
 
 func statusCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
+		Name: "status", Usage: "show the progress of a load on many machines", ArgsUsage: "JOBDIR",
 		Description: "What the job directory says: splits, shards, workers, rates, rejects, time (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},

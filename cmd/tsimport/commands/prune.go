@@ -133,7 +133,7 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 		case info.unfit != nil:
 			one.Why = info.unfit.Error()
 		case contents.Foreign != "":
-			one.Why = fmt.Sprintf("%s is not a file that tsimport has made, or was changed", contents.Foreign)
+			one.Why = fmt.Sprintf("%s was not written by tsimport, or was changed since", contents.Foreign)
 		}
 		all = append(all, one)
 	}

@@ -199,7 +199,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 	conformance.True(t, got == "cut ok" && slices.Equal(removed, listed), "removed %v, planned %v", removed, listed)
 	for name, why := range map[string]string{
 		"resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it",
-		"notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
+		"notes": "notes.txt was not written by tsimport", "link": "rejects.csv",
 		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest",
 		"nothing": "it can be resumed", "newest": "not old enough",
 	} {

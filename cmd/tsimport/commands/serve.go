@@ -33,11 +33,11 @@ func serveCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
 			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory: the store is empty at the start and gone at the end"},
 			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a " +
-				"table that is not there yet, before the server is ready; repeat it for several"},
+				"table that does not exist yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, " +
-				"clock; with a secret of your own it asks for it"},
-			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe " +
-				"them with it; there is none, and reading it is refused"},
+				"clock; if you set a secret, it is required"},
+			&cli.BoolFlag{Name: "ignore-streams", Usage: "accept tables with a stream, as the samples of SDKs create them, " +
+				"and describe the stream, but keep none and refuse to read it"},
 			&cli.BoolFlag{Name: "any-credentials",
 				Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},

@@ -51,8 +51,8 @@ func simulationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "hide-bounds", Usage: "leave the bounds of partitions out of DescribeTable"},
 		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, " +
 			"node, block or none", Value: sim.LocatePartitions},
-		&cli.StringFlag{Name: "pre-split", Usage: "what comes of the partitions that CreateTable asks for: `ANSWER` heard, " +
-			"ignored or refused", Value: sim.PreSplitHeard},
+		&cli.StringFlag{Name: "pre-split", Usage: "whether partitions requested in CreateTable are created: `ANSWER` " +
+			"heard, ignored or refused", Value: sim.PreSplitHeard},
 		&cli.DurationFlag{Name: "index-delay", Usage: "`DURATION` by which secondary indexes lag their table"},
 		&cli.IntFlag{Name: "indexes", Usage: "DescribeTable names `N` secondary indexes, which take units too; 0 to 5"},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},

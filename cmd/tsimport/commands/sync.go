@@ -27,7 +27,7 @@ import (
 func syncCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "sync",
-		Usage:     "make a table what files or another table say, and write only the differences",
+		Usage:     "make a table equal to files or another table, writing only the differences",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Compares all rows first, like tsimport verify, then puts missing and different rows and, with --delete, deletes " +

@@ -46,8 +46,8 @@ func tableCommand(in *invocation) *cli.Command {
 			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE",
 				Action: in.with(options.Reaching, tableUpdate),
 				Description: "Changes what flags name, in one request, and shows it before and after; without a difference " +
-					"nothing is sent. The service lets reserved throughput change once in two minutes. What would lose data at " +
-					"once, a shorter time to live or fewer versions, needs --yes.",
+					"nothing is sent. The service lets reserved throughput change once in two minutes. Changes that lose data " +
+					"at once, a shorter time to live or fewer versions, need --yes.",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},

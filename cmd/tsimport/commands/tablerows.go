@@ -35,8 +35,8 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 			Description: "Reads the keys of all rows, or of those that flags name, by ranges in parallel. Each row counts as " +
 				"it was when its page was read."},
 		{Name: "delete", Usage: "delete rows of a table", ArgsUsage: "TABLE", Action: in.with(options.Export, tableDelete),
-			Description: "Without --yes it says how many rows these are. A row that others have changed meanwhile is kept if " +
-				"--filter is no longer true for it.\n" +
+			Description: "Without --yes it only counts the rows. A row that was changed meanwhile is kept if --filter is no " +
+				"longer true for it.\n" +
 				"An interrupted deletion is resumed by the same command.",
 			Flags: append(slices.Clone(of),
 				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows"},

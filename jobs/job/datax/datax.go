@@ -109,7 +109,7 @@ func Convert(text []byte) (j *Job, err error) {
 	j.note("access keys are not copied: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET")
 	slices.Sort(j.variables)
 	for _, name := range slices.Compact(j.variables) {
-		j.note("${" + name + "} is now an environment variable: export " + name + "=… in place of -p \"-D" + name + "=…\"")
+		j.note("${" + name + "} is now an environment variable: export " + name + "=… instead of -p \"-D" + name + "=…\"")
 	}
 	return j, nil
 }

@@ -209,7 +209,7 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 		"a condition of MySQL": {fromDatabase("`my orders`", `"where":"day = '${day}' # today\n;",`), []string{
 			"orders" + query + "SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` " +
 				"WHERE (day = '${day}' # today\n)" + columns,
-		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is now an environment variable",
+		}, []string{"MYSQL_PWD", "are in UTC", "empty sql_mode", "${day} is now an environment variable",
 			"no two rows of a query may share order_id"}},
 		"expressions of MySQL": {strings.Replace(fromDatabase("orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
 			"orders" + with + "SELECT id, upper(City) AS c, price FROM orders" + from,

@@ -231,7 +231,7 @@ func (j *Job) query(address, query string, named bool, l job.Single, columns []c
 	set(&l, "query", query)
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, nil)
-	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write " +
+	j.note("times in conditions and queries are in UTC; DataX's are in the zone of its machine, or of the server. Write " +
 		"a zone, or add the hours")
 	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or " +
 		"NO_BACKSLASH_ESCAPES, they may mean something else")
