@@ -143,7 +143,7 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	if n := w.options.AutoIncrement; n != nil && o.Fate == table.Written && a != nil {
 		o.Number = n.returned(row, a.row)
 		if o.Number == 0 && n.Mark != "" {
-			*o = table.Outcome{Fate: table.Unknown, Message: "unreadable answer: a row was written, but its key is missing"}
+			*o = table.Outcome{Fate: table.Unknown, Message: "malformed response: a row was written, but its key is missing"}
 		}
 	}
 }

@@ -18,7 +18,7 @@ type answered struct {
 	rows    int    // consecutive rows with the same answer
 }
 
-var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")
+var errAnswer = errors.New("malformed response: not a BatchWriteRow response")
 
 // decodeAnswer reads the answer to a request of rows of one table, in the request's order, into dst: one answered for
 // each run of equal answers. An answer for another number of rows is unreadable: which rows they are is unknown.
@@ -45,7 +45,7 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 		n += dst[i].rows
 	}
 	if n != rows {
-		return nil, fmt.Errorf("unreadable answer: %d results for %d rows", n, rows)
+		return nil, fmt.Errorf("malformed response: %d results for %d rows", n, rows)
 	}
 	return dst, nil
 }
@@ -113,9 +113,9 @@ func decodeRow(b []byte) (a answered, err error) {
 	}
 	switch {
 	case !said || !a.ok && len(a.code) == 0:
-		return a, errors.New("unreadable answer: a row without a result")
+		return a, errors.New("malformed response: a row without a result")
 	case a.ok && failed:
-		return a, errors.New("unreadable answer: a row was written and has an error")
+		return a, errors.New("malformed response: a row was written and has an error")
 	}
 	return a, nil
 }
@@ -188,6 +188,6 @@ func field(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
 // unreadable, when deferred, turns a panic into an error: the SDK dereferences fields that a broken answer lacks.
 func unreadable(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("unreadable answer: %v", p)
+		*err = fmt.Errorf("malformed response: %v", p)
 	}
 }

@@ -309,7 +309,7 @@ func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []
 	}
 	results := res.TableToRowsResult[name]
 	if len(results) != len(places) {
-		return nil, errors.New("unreadable answer: it does not have one result for each key")
+		return nil, errors.New("malformed response: it does not have one result for each key")
 	}
 	marks = make([]readMark, len(places))
 	for k, r := range results {
@@ -319,7 +319,7 @@ func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []
 			continue
 		}
 		if len(r.PrimaryKey.PrimaryKeys) > 0 && !sameKey(r.PrimaryKey.PrimaryKeys, q.PrimaryKey[k].PrimaryKeys) {
-			return nil, errors.New("unreadable answer: a row with another key")
+			return nil, errors.New("malformed response: a row with another key")
 		}
 		for _, cell := range r.Columns {
 			if cell.ColumnName == c.Mark {

@@ -24,11 +24,11 @@ import (
 
 // Errors of responses that were damaged in transit. The outcome of the request is unknown.
 var (
-	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
-	errNoChecksum = errors.New("the answer was changed in transit: its checksum (x-ots-contentmd5) is missing")
-	errStatus     = errors.New("the answer was changed in transit: its status is a success, but its body is a refusal")
-	errReplayed   = errors.New("the answer belongs to an earlier request (x-ots-requestid): something between here and " +
-		"the service repeats answers")
+	errChecksum   = errors.New("the response was altered in transit: it does not match its checksum (x-ots-contentmd5)")
+	errNoChecksum = errors.New("the response was altered in transit: its checksum (x-ots-contentmd5) is missing")
+	errStatus     = errors.New("the response was altered in transit: its status is a success, but its body is a refusal")
+	errReplayed   = errors.New("the response belongs to an earlier request (x-ots-requestid): something between here " +
+		"and the service repeats responses")
 )
 
 // damaged reports whether a response was changed in transit and came from Tablestore or an endpoint known to be one.
@@ -45,7 +45,7 @@ func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, acce
 	defer res.Body.Close()
 	body, err := readAll(dst, res.Body, res.ContentLength, mostOf(path, res.StatusCode))
 	if err != nil {
-		return body, fmt.Errorf("read answer: %w", err)
+		return body, fmt.Errorf("read response: %w", err)
 	}
 	if err := t.check(path, keys, accept, res, body, sameMemory); err != nil {
 		return body, err
@@ -231,7 +231,7 @@ var rowsAt = map[string][][]protowire.Number{
 func checkRows(path string, body []byte) error {
 	for _, fields := range rowsAt[path] {
 		if err := checkRowsAt(body, fields); err != nil {
-			return fmt.Errorf("unreadable answer: %w", err)
+			return fmt.Errorf("malformed response: %w", err)
 		}
 	}
 	return nil

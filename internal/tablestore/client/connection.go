@@ -292,7 +292,7 @@ const (
 	maxAnswer  = 64 << 20 // rows, or the description of a table
 )
 
-var errLongAnswer = errors.New("the answer is longer than any valid one")
+var errLongAnswer = errors.New("the response is longer than any valid one")
 
 // mostOf returns the size of the largest response to a request, given the response's status.
 func mostOf(path string, status int) int {

@@ -74,7 +74,7 @@ func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	for _, k := range r.PrimaryKey.PrimaryKeys {
 		v, err := packable(k.ColumnName, k.Value)
 		if err == nil && !v.Type.KeyType() {
-			err = fmt.Errorf("unreadable answer: key column %s is of type %s", k.ColumnName, v.Type)
+			err = fmt.Errorf("malformed response: key column %s is of type %s", k.ColumnName, v.Type)
 		}
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (p *page) pack(rows []*tablestore.Row) error {
 		return err
 	}
 	if p.odd {
-		return errors.New("unreadable answer: rows that no table can have")
+		return errors.New("malformed response: rows that no table can have")
 	}
 	return nil
 }
@@ -119,5 +119,5 @@ func packable(column string, v any) (table.Value, error) {
 	case int64, float64, bool, string, []byte:
 		return ValueOf(v), nil
 	}
-	return table.Value{}, fmt.Errorf("unreadable answer: column %s has a value of type %T", column, v)
+	return table.Value{}, fmt.Errorf("malformed response: column %s has a value of type %T", column, v)
 }

@@ -35,7 +35,7 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readAll(nil, res.Body, res.ContentLength, mostOf(r.URL.Path, res.StatusCode))
 	c.pool.put(l, l.endsWith(c.run) && err == nil && !res.Close) // so that the end of this request does not end the next
 	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil

@@ -69,7 +69,7 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
 	if err == nil && len(answer) == 0 {
-		err = errors.New("its answer was not recorded; create the client with New")
+		err = errors.New("its response was not recorded; create the client with New")
 	}
 	return answer, err
 }

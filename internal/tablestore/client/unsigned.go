@@ -135,9 +135,9 @@ func (u *unsigned) Unwrap() error {
 }
 
 func (u *unsigned) Error() string {
-	what := "the answer has no signature (Authorization)"
+	what := "the response has no signature (Authorization)"
 	if u.present {
-		what = "the signature of the answer does not match (Authorization)"
+		what = "the signature of the response does not match (Authorization)"
 	}
 	if u.says != nil {
 		what += ", so it proves nothing; it says " + u.says.Code + ": " + OneLine(u.says.Message)
@@ -151,7 +151,7 @@ func (u *unsigned) Error() string {
 	case u.present:
 		return what + "; check the access key's secret, --endpoint and any proxy in between"
 	}
-	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept allows such answers"
+	return what + "; check --endpoint; if a proxy removes signatures, " + UnsignedVariable + "=accept allows that"
 }
 
 // Unsettled reports whether an error is for an unsigned response. The outcome is unknown, even if the command ends.

@@ -77,7 +77,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	defer func() { o.Gate.charge(charged, reserved) }()
 	var res *tablestore.BatchGetRowResponse
 	err = patiently(ctx, o.RetryFor, o.Waits, func() (err error) {
-		res, err = recoverPanic("answer", func() (*tablestore.BatchGetRowResponse, error) {
+		res, err = recoverPanic("response", func() (*tablestore.BatchGetRowResponse, error) {
 			return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
 		})
 		return err
@@ -87,12 +87,12 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	}
 	answers := res.TableToRowsResult[name]
 	if len(answers) != len(todo) {
-		return nil, nil, fmt.Errorf("%d answers for %d rows", len(answers), len(todo))
+		return nil, nil, fmt.Errorf("%d responses for %d rows", len(answers), len(todo))
 	}
 	for n := range answers {
 		a, i := &answers[n], todo[n]
 		if a.IsSucceed && a.Error.Code != "" {
-			refused = errors.New("unreadable answer: a row has both content and an error")
+			refused = errors.New("malformed response: a row has both content and an error")
 			again = append(again, i)
 			continue
 		}
@@ -102,7 +102,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		if a.IsSucceed {
 			if len(a.PrimaryKey.PrimaryKeys) > 0 {
 				if !isOf(&a.PrimaryKey, keys[i]) {
-					return nil, nil, errors.New("unreadable answer: a row with another key")
+					return nil, nil, errors.New("malformed response: a row with another key")
 				}
 				rows[i] = &Row{PrimaryKey: &a.PrimaryKey, Columns: a.Columns}
 			}

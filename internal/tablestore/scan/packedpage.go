@@ -15,7 +15,7 @@ type PackedPage struct{ client.PageMemory }
 
 // errOutside means that a page does not belong to its request. If a network repeats the response to an earlier request,
 // rows would occur twice or be missing, and nothing else would show it. The page is requested again.
-var errOutside = errors.New("the answer does not belong to its request: rows are outside the range, or out of order")
+var errOutside = errors.New("the response does not belong to its request: rows are outside the range, or out of order")
 
 // check checks that the rows are in order and within the requested range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {

@@ -76,7 +76,7 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 // keyOf checks the number of key columns of a row.
 func (p *Pager) keyOf(columns int) error {
 	if columns != p.columns {
-		return fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", p.name, columns, p.columns)
+		return fmt.Errorf("read table %s: malformed response: a row with %d key columns, not %d", p.name, columns, p.columns)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (p *Pager) keyOf(columns int) error {
 func (p *Pager) take(page *tablestore.GetRangeResponse, rows int) error {
 	p.options.charge(page.ConsumedCapacityUnit)
 	if limit := int(p.criteria.Limit); limit > 0 && rows > limit {
-		return fmt.Errorf("read table %s: unreadable answer: %d rows, but at most %d were requested", p.name, rows, limit)
+		return fmt.Errorf("read table %s: malformed response: %d rows, but at most %d were requested", p.name, rows, limit)
 	}
 	if p.ended = page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0; !p.ended {
 		p.criteria.StartPrimaryKey = page.NextStartPrimaryKey

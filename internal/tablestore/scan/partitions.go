@@ -135,7 +135,7 @@ func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 
 // splitsOf requests splits of the table with about the given size, in units of unitBytes.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
-	res, err := recoverPanic("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
+	res, err := recoverPanic("response", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
 		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size,
 			SplitPointLimit: new(int32(guessLimit))})
 	})

@@ -134,7 +134,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 		if err != nil {
 			return err
 		}
-		if page, err = recoverPanic("answer", get); err == nil {
+		if page, err = recoverPanic("response", get); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
 			err = packed.check(c, page)
 		}
@@ -186,7 +186,7 @@ func (e *StoppedError) Unwrap() error { return e.Cause }
 func recoverPanic[T any](what string, get func() (T, error)) (got T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable %s: %v", what, p)
+			err = fmt.Errorf("malformed %s: %v", what, p)
 		}
 	}()
 	return get()
