@@ -217,7 +217,7 @@ func (d *document) kind(n *yaml.Node, kind yaml.Kind, want string) {
 func (d *document) text(n *yaml.Node, want string) string {
 	d.kind(n, yaml.ScalarNode, want)
 	if n.ShortTag() != "!!str" {
-		panic(d.refusef(n, "%q: want %s as a text", shorten(n.Value), want))
+		panic(d.refusef(n, "%q: want %s as a string", shorten(n.Value), want))
 	}
 	return n.Value
 }

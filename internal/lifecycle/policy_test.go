@@ -115,7 +115,7 @@ func TestInvalidPolicyIsRefusedWithLine(t *testing.T) {
 		{"classes: [{}]", "line 1: a policy lacks period"},
 		{"period: week\nclasses: [{}]", `line 1: "week" is not a period; want month, day or year`},
 		{"period: [month]\nclasses: [{}]", "line 1: want a period"},
-		{"period: 7\nclasses: [{}]", `line 1: "7": want a period as a text`},
+		{"period: 7\nclasses: [{}]", `line 1: "7": want a period as a string`},
 		{"period: month\nclasses: [{}]\nperiod: day", "line 3: period appears twice, first on line 1"},
 		{"period: month\nclases: [{}]", `line 2: unknown field "clases" of a policy; there are period, zone, classes`},
 		{"period: month\n? [a]\n: b", "line 2: want the name of a field"},

@@ -69,9 +69,9 @@ func (k Kind) Repeated() bool {
 
 // Wants describes a valid value.
 func (k Kind) Wants() string {
-	return map[Kind]string{Plain: "a text", Size: "a text", List: "a list of names", Texts: "a list of texts",
-		Lists:     "a list of texts",
-		Renamings: "a list of texts", Typings: "a list of texts", Switch: "true or false",
+	return map[Kind]string{Plain: "a string", Size: "a string", List: "a list of names", Texts: "a list of strings",
+		Lists:     "a list of strings",
+		Renamings: "a list of strings", Typings: "a list of strings", Switch: "true or false",
 		Whole: "a whole number in digits only, such as 1000", Number: "a number in digits, such as 1000 or 0.5",
 		Duration: "a duration with a unit, such as 500ms, 30s or 15m"}[k]
 }

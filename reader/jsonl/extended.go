@@ -159,7 +159,7 @@ func (t *tagged) date() *leaf {
 			raw = t.extended().raw
 		}
 		if raw == nil {
-			t.failf("$date holds neither $numberLong nor a text")
+			t.failf("$date holds neither $numberLong nor a string")
 		}
 		var err error
 		if ms, err = strconv.ParseInt(string(raw), 10, 64); err != nil {

@@ -310,7 +310,7 @@ func (r *rows) write() error {
 }
 
 var words = map[record.Kind]string{record.Integer: "an integer", record.Double: "a real number",
-	record.String: "a text", record.Binary: "a blob"}
+	record.String: "text", record.Binary: "a blob"}
 
 func kindOf(v driver.Value) record.Kind {
 	switch v.(type) {

@@ -204,7 +204,7 @@ func (o object) text(key, absent string) string {
 			panic(refusef("%s: %w", key, err))
 		}
 	} else if raw[0] == '{' || raw[0] == '[' {
-		panic(refusef("%s: want a text", key))
+		panic(refusef("%s: want a string", key))
 	}
 	clear(key, s)
 	return s
@@ -237,7 +237,7 @@ func (j *Job) statements(o object, key string) []string {
 	all, ok := texts(raw)
 	switch {
 	case !ok:
-		panic(refusef("%s: want a text or a list of texts", key))
+		panic(refusef("%s: want a string or a list of strings", key))
 	case raw[0] == '"' && strings.TrimSpace(all[0]) == "":
 		return nil
 	}
