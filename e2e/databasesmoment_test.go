@@ -222,9 +222,9 @@ func TestDatabasesReportLostSnapshot(t *testing.T) {
 		}{
 			{"a reader", "", 0, "one moment of "},
 			{"a reader", ", require-snapshot: true", 0, "one moment of "},
-			{"the keeper", "", 0, "are of 2 moments: "},
+			{"the keeper", "", 0, "were read at 2 moments: "},
 			{"the keeper", ", require-snapshot: true", 1, "the session that held the snapshot was lost"},
-			{"all", "", 0, "are of 2 moments: "},
+			{"all", "", 0, "were read at 2 moments: "},
 			{"all", ", require-snapshot: true", 1, "the session that held the snapshot was lost"},
 		} {
 			if c.kill == "the keeper" && strings.HasPrefix(b.address(""), "mysql") {
@@ -298,7 +298,7 @@ func TestDatabasesReadByResumedJobAreReported(t *testing.T) {
 			code int
 			says string
 		}{
-			"": {0, " are of 2 moments: "},
+			"": {0, " were read at 2 moments: "},
 			", require-snapshot: true": {1, "ended with the process that held it, and --require-snapshot does not allow " +
 				"another one"},
 		} {

@@ -281,7 +281,7 @@ func borrowRequest(r *http.Request) (*request, error) {
 		if int64(len(b.view)) == r.ContentLength {
 			return &request{method: r.Method, path: r.URL.Path, header: r.Header, body: b.view}, nil
 		}
-		return nil, errors.New("the length of the request's body differs from its ContentLength")
+		return nil, errors.New("the length of the request body differs from ContentLength")
 	}
 	q := head(r)
 	return q, q.read(r, nil)

@@ -164,7 +164,7 @@ func TestInvalidPolicyIsRefusedWithLine(t *testing.T) {
 		{"period: &p month\nclasses: [{max_versions: *p}]", "anchors and aliases"},
 		{"period: month\nclasses: [{}]\n---\nperiod: day", "a second document"},
 		{"period: month\nclasses: [{}]\n---\n}", "not YAML"},
-		{strings.Repeat("#", maxPolicyBytes+1), "over 1048576 bytes"},
+		{strings.Repeat("#", maxPolicyBytes+1), "larger than 1048576 bytes"},
 	} {
 		err := conformance.ErrorOf(Parse("policy.yaml", []byte(tt.text)))
 		conformance.InALine(t, err, tt.want, "%.100q", tt.text)

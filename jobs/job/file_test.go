@@ -166,7 +166,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 			"  a: {from: \"-\", mode: changes}\n  b: {from: x, after: [a]}\n  c: {from: \"-\", mode: changes, after: [b]}",
 			"load c: it shares standard input with load a, so it cannot run after that load"},
 		{head + "  a: {from: \"-\", mode: changes, table: t}\n  b: {from: \"-\", mode: changes, table: t}",
-			"because both write one table"},
+			"as after or a common table requires"},
 		{head + "  a: {command: lod, from: x}", `command "lod": want load, copy, sync, export; did you mean load?`},
 		{head + "  a: {command: export}", "output is missing"},
 		{head + "  a: {command: copy, from: [x, y]}", "a copy reads one table"},

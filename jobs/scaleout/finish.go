@@ -233,7 +233,7 @@ func (f *finisher) shards(ctx context.Context) error {
 func (f *finisher) balance(context.Context) error {
 	s := f.summary
 	if f.rows != 0 {
-		return fmt.Errorf("the ledger does not balance: runs have %d more rows than shards have taken", f.rows)
+		return fmt.Errorf("the ledger does not balance: runs have %d more rows than the shards took", f.rows)
 	}
 	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
 		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d",

@@ -401,7 +401,7 @@ func TestUnnumberableKeysAreRefused(t *testing.T) {
 		"the first column cannot be auto": func(r *Request) {
 			r.Target.Key = []table.KeyColumn{{Name: "seq", Type: table.Integer, Auto: true}}
 		},
-		"one auto column at most": func(r *Request) {
+		"at most one auto column": func(r *Request) {
 			r.Target.Key = append(r.Target.Key[:2:2], table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 		},
 	} {

@@ -157,7 +157,7 @@ func (p *Parser) vectors(s Split) []column {
 			continue
 		}
 		if i := 2 * l.next.node; i+2 <= len(l.nodes) && l.nodes[i] != l.rows {
-			f.failf("it has %d values, the batch %d rows", l.nodes[i], l.rows)
+			f.failf("it has %d values, but the batch has %d rows", l.nodes[i], l.rows)
 		}
 		roots[f] = l.column(f, s.First, s.Rows)
 	}

@@ -265,7 +265,7 @@ func (f *field) interval(unit int64) {
 
 func (f *field) fixed(n int64) {
 	if n < 0 || n > maxWidth {
-		f.failf("values of %d bytes or elements are not possible", n)
+		f.failf("a value size of %d bytes or elements is not possible", n)
 	}
 	f.width = int(n)
 }

@@ -206,7 +206,7 @@ func (r *reader) release() {
 func (r *reader) Close() error {
 	r.release()
 	if r.err == nil {
-		r.err = fmt.Errorf("decompress %s: read after close", r.name)
+		r.err = fmt.Errorf("decompress %s: the reader is closed", r.name)
 	}
 	return nil
 }

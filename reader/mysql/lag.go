@@ -58,7 +58,7 @@ func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err err
 		}
 		seconds, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil {
-			return 0, false, errors.Join(fmt.Errorf("cannot parse the server's lag %q", value), r.Close())
+			return 0, false, errors.Join(fmt.Errorf("cannot parse the server's replication lag %q", value), r.Close())
 		}
 		lag = max(lag, time.Duration(seconds)*time.Second)
 	}

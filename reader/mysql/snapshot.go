@@ -169,7 +169,7 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 		}
 		var other string
 		if other, err = s.server(ctx); err == nil && other != first {
-			return refusef("sessions of %s reach several servers (%s and %s), whose snapshots would differ in time; give the "+
+			return refusef("sessions of %s reach several servers (%s and %s), whose snapshots would differ; give the "+
 				"address of one server, or sessions=1", a.shown, first, other)
 		}
 	}

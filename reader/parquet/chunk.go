@@ -136,7 +136,7 @@ func (h *pageHeader) check(left int64) error {
 	case int64(h.stored) > left:
 		return fmt.Errorf("page of %d bytes, but the column has %d left", h.stored, left)
 	case known && want != h.body:
-		return fmt.Errorf("page of type %d without its header", h.kind)
+		return fmt.Errorf("page of type %d lacks its header", h.kind)
 	case h.kind == pageDataV2 && (h.defLevels < 0 || h.repLevels < 0 ||
 		int64(h.defLevels)+int64(h.repLevels) > int64(min(h.size, h.stored))):
 		return errors.New("page whose levels are larger than the page")

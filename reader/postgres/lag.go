@@ -78,7 +78,7 @@ func seconds(text string) (lag time.Duration, known bool, err error) {
 	}
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("cannot parse the server's lag %q", text)
+		return 0, false, fmt.Errorf("cannot parse the server's replication lag %q", text)
 	}
 	return time.Duration(max(s, 0) * float64(time.Second)), true, nil
 }

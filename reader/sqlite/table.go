@@ -30,7 +30,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, err
 	}
 	if encoding[0][0] != "UTF-8" {
-		return nil, fmt.Errorf("%s stores texts as %s, and invalid characters would be replaced silently; make a copy in "+
+		return nil, fmt.Errorf("%s stores text as %s, and invalid characters would be replaced silently; make a copy in "+
 			"UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
 	}
 	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = "+

@@ -15,7 +15,7 @@ import (
 // Reread returns the rows with these keys, read in a snapshot of their own.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	if o.cfg.Shards != nil { // would query every shard for every key, in one snapshot
-		return nil, fmt.Errorf("%s is several tables read as one", o.cfg.Server.Shown())
+		return nil, fmt.Errorf("rows of %s cannot be looked up: it is several tables read as one", o.cfg.Server.Shown())
 	}
 	cfg := o.cfg
 	cfg.Moment, cfg.Whole = nil, false // the rows as they are now
@@ -34,7 +34,7 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 			c.Kind) {
 			_ = p.Close() // nothing has been read
 			return nil,
-				fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by the values in the target table",
+				fmt.Errorf("column %s of the key of %s has a type whose rows cannot be looked up by values in the target table",
 					c.Name, t.Name)
 		}
 	}

@@ -248,7 +248,7 @@ func (shown) Shown() string { return "shards" }
 func TestShardRowsAreNotReread(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
 	_, err := o.Reread(t.Context(), nil)
-	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards is several tables"), "%v", err)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards cannot be looked up"), "%v", err)
 }
 
 // counting is a server with the keys 1 to rows. Tests make its sessions fail.

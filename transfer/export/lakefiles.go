@@ -163,7 +163,7 @@ func widenRows(out *parquetFile, in parquet.Rows, had int) (err error) {
 		n, err := in.ReadRows(rows)
 		for _, row := range rows[:n] {
 			if len(row) != had {
-				return fmt.Errorf("a row has %d values, and there are %d columns", len(row), had)
+				return fmt.Errorf("a row has %d values, but there are %d columns", len(row), had)
 			}
 			copy(out.row, row)
 			if err := out.writeRow(); err != nil {

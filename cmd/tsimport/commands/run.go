@@ -526,7 +526,7 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 		}
 		option := options.For(l.Command, t.Key)
 		if option == nil {
-			return nil, usagef("the job was given %s, which this version does not have for %s", t.Key, l.Command)
+			return nil, usagef("the job was given %s, which this version does not support for %s", t.Key, l.Command)
 		}
 		if err := option.Set(of, t.Values); err != nil {
 			return nil, usagef("%v", err)

@@ -124,7 +124,7 @@ func tableDelete(c *call) error {
 			return errors.Join(usagef("%s rows would be deleted, over --max-delete %d; none was", words.Grouped(n), most),
 				removed(own))
 		case !c.Bool("yes"):
-			return usagef("this deletes %s rows of table %s, at least one write unit each; add --yes", words.Grouped(n), name)
+			return usagef("this would delete %s rows of table %s, a write unit or more each; add --yes", words.Grouped(n), name)
 		case n == 0:
 			c.say.Line("nothing to delete: table %s has no such rows", name)
 			return removed(own)

@@ -253,7 +253,7 @@ func appendHead(dst []byte, path, host string, header http.Header, length int) (
 	for _, name := range sorted {
 		for _, value := range header[name] {
 			if i := bytes.IndexFunc([]byte(value), func(r rune) bool { return r < ' ' || r == 0x7f }); i >= 0 {
-				return nil, fmt.Errorf("make request: header %s: byte %d is not allowed; check access key and instance", name, i+1)
+				return nil, fmt.Errorf("build request: header %s: byte %d is not allowed; check access key and instance", name, i+1)
 			}
 			dst = append(dst, name...)
 			dst = append(dst, ": "...)

@@ -109,7 +109,7 @@ func (p *page) pack(rows []*tablestore.Row) error {
 		return err
 	}
 	if p.odd {
-		return errors.New("malformed response: rows that no table can have")
+		return errors.New("malformed response: rows that cannot be in a table")
 	}
 	return nil
 }

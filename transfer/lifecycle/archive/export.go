@@ -102,7 +102,7 @@ func (p *Place) Lock(ctx context.Context) (err error) {
 	}
 	p.lock, err = rundir.TakeBeside(filepath.Join(p.dir, lockName), "")
 	if errors.As(err, new(*rundir.HeldError)) {
-		return fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", p.dir)
+		return fmt.Errorf("archive folder %s is in use by another tsimport age process; wait for it to end", p.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("lock archive folder %s: %w", p.dir, err)
