@@ -108,7 +108,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 		_, twice := byNumber[s.N]
 		switch {
 		case s.N < 0 || twice:
-			return nil, fmt.Errorf("step of request %d: numbers must be distinct and not negative", s.N)
+			return nil, fmt.Errorf("step of request %d: request numbers must be distinct and not negative", s.N)
 		case s.Delay < 0:
 			return nil, fmt.Errorf("step of request %d: the delay must not be negative", s.N)
 		}

@@ -63,7 +63,7 @@ func checkMarker(fs vfs.FS, dir string) error {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	if string(text) != markerText {
-		return fmt.Errorf("open store %s: %s has a format that this version does not know", dir, markerName)
+		return fmt.Errorf("open store %s: %s has a format that this version does not support", dir, markerName)
 	}
 	if err := makeDir(fs, fs.PathJoin(dir, dataDir)); err != nil {
 		return fmt.Errorf("open store %s: %w", dir, err)

@@ -145,7 +145,7 @@ const reducedName = "reduced.json"
 func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, to result) (there bool, err error) {
 	there, err = read(ctx, store, name, to)
 	if there && to.head().Plan != j.Plan.ID {
-		return false, progress.Unfitf("%s of %s belongs to another job: the directory is a mixture of two", name, store)
+		return false, progress.Unfitf("%s of %s belongs to another job: the directory mixes two jobs", name, store)
 	}
 	return there, err
 }

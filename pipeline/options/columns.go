@@ -129,7 +129,7 @@ func ParseList(text string) ([]string, error) {
 		return nil, fmt.Errorf("%q is not a list of names: %w", text, err)
 	}
 	if _, err := r.Read(); err != io.EOF {
-		return nil, fmt.Errorf("%q is not one list of names", text)
+		return nil, fmt.Errorf("%q: want a single list of names", text)
 	}
 	return names, nil
 }

@@ -473,7 +473,7 @@ func TestKeysHaveOneUnitAndScale(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "v", Type: table.String})
 	r := ask(two, three)
 	r.Target.Absent, r.Target.Key = false, nil
-	refused(t, r, admin, "decimal, scale 3, which one column cannot hold together; load them")
+	refused(t, r, admin, "decimal, scale 3, which one column cannot hold; load them")
 }
 
 func TestUnitMustMatchLastRun(t *testing.T) {

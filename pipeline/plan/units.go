@@ -150,7 +150,7 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 		way, _, _ = strings.Cut(way, "; ") // the table has texts
 		way += "; --types infer ignores the last run"
 	}
-	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path,
+	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold; %s", col.Name+path,
 		a.by, a.unit, b.by, b.unit, way)
 }
 

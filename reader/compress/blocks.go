@@ -13,7 +13,7 @@ import (
 )
 
 // ErrDependent is returned by Next if the next block cannot be inflated on its own. Rest then reads the remainder.
-var ErrDependent = errors.New("the next block cannot be inflated alone")
+var ErrDependent = errors.New("the next block cannot be inflated independently")
 
 // Sizes in bytes: a piece has at least pieceBytes compressed or pieceOut inflated, a zstd frame up to
 // maxFrame and maxOut.
@@ -354,7 +354,7 @@ func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 				break
 			}
 			if err == nil && len(dst) > limit {
-				err = errors.New("the data is larger than the blocks state")
+				err = errors.New("the data is larger than its blocks state")
 			}
 			if err != nil {
 				return dst[:good], failure(p.Kind, p.Name, p.Offset+int64(at+size-f.in.Len()), err)

@@ -289,7 +289,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
-		return nil, fmt.Errorf("open %s: its saved ranges cannot be read: %w", o.of.Name, err)
+		return nil, fmt.Errorf("open %s: its saved ranges cannot be decoded: %w", o.of.Name, err)
 	}
 	tables, servers := append([]*Table{o.of}, o.done.shards()...), o.cfg.servers()
 	if len(d.Shards)+1 != len(tables) {

@@ -140,12 +140,12 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
-		return nil, fmt.Errorf("open table %s: its saved ranges cannot be read: %w", o.cfg.Name, err)
+		return nil, fmt.Errorf("open table %s: its saved ranges cannot be decoded: %w", o.cfg.Name, err)
 	}
 	t := o.cfg.Table
 	switch {
 	case d.Table != t.Name:
-		return nil, fmt.Errorf("open table %s: the run has read table %s", o.cfg.Name, d.Table)
+		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
 	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
 		return nil,
 			fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+

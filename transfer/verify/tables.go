@@ -41,7 +41,7 @@ func (v *verifier) findTables() error {
 		case err != nil:
 			return err
 		case !slices.Equal(described.Key, v.plan.Schema.Key):
-			return plan.Usagef("table %s has another primary key than the load", name)
+			return plan.Usagef("table %s has a different primary key than the load", name)
 		default:
 			t.Table = described
 		}

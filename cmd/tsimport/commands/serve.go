@@ -177,7 +177,7 @@ func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 		c.say.Warn("--sync none: a kill of this process or a crash of the machine loses acknowledged rows")
 	}
 	if o.Simulation != nil || o.Faults != nil {
-		c.say.Line("simulating partitions, capacity or faults, as the flags say%s", statsHint(o))
+		c.say.Line("simulating partitions, capacity or faults as set by the flags%s", statsHint(o))
 	}
 }
 

@@ -138,7 +138,7 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	s, err := tablesync.Run(c.interrupts.hard, cfg)
 	stop()
 	if s == nil && errors.As(err, new(*pipeline.Interrupted)) {
-		endingOf(c).said = "nothing was written now; give the same command again"
+		endingOf(c).said = "nothing was written; give the same command again"
 	}
 	return s, err
 }
@@ -179,7 +179,7 @@ func withheldBy(err error, deletes bool) error {
 	case err == nil || !deletes || errors.As(err, &interrupted), errors.As(err, &usage) && usage.Nothing:
 		return err
 	case errors.As(err, &input), errors.As(err, &usage) && usage.Input:
-		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted or written now", err)}
+		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted or written", err)}
 	}
 	return err
 }

@@ -42,12 +42,12 @@ var (
 func Parse(text string) (a Address, err error) {
 	const want = Scheme + "INSTANCE/TABLE or " + Scheme + "PROFILE@INSTANCE/TABLE"
 	if !Is(text) {
-		return a, fmt.Errorf("address of a table: want %s", want)
+		return a, fmt.Errorf("table address: want %s", want)
 	}
 	rest := text[len(Scheme):]
 	if profile, after, found := strings.Cut(rest, "@"); found {
 		if !profiles.MatchString(profile) {
-			return a, fmt.Errorf("address of a table: the part before the @ names a profile, with letters, digits and "+
+			return a, fmt.Errorf("table address: the part before the @ names a profile, with letters, digits and "+
 				"underscores; access keys come from the environment; want %s", want)
 		}
 		a.Profile, rest = profile, after

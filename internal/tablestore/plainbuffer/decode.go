@@ -24,7 +24,7 @@ type Decoded struct {
 	Delete bool
 }
 
-var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
+var errCut = errors.New("decode PlainBuffer row: unexpected end of data")
 
 // Op is the operation that a cell performs on its column.
 type Op uint8
