@@ -448,8 +448,7 @@ func (r *textReader) checkBlank(data []byte) error {
 		return nil
 	}
 	if r.blank += int64(len(data)); r.blank > maxBlank {
-		return fmt.Errorf("read %s: it has %d MiB of consecutive empty lines; remove them if it is complete", r.s.Name,
-			r.blank>>20)
+		return fmt.Errorf("read %s: %d MiB of consecutive empty lines; remove them if it is complete", r.s.Name, r.blank>>20)
 	}
 	return nil
 }

@@ -70,8 +70,7 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		panic(k.refusef("%s has %d bytes; the limit is %d: codes for so many names gain little", name, len(data),
-			maxLookupBytes))
+		panic(k.refusef("%s has %d bytes, over %d: codes for so many names gain little", name, len(data), maxLookupBytes))
 	}
 	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)

@@ -206,8 +206,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		case r[1] != "":
 			return refusef("the key of %s has only the first %s characters of column %s; %s", t.Name, r[1], r[0], instead)
 		case !slices.Contains(keyTypes, of.base):
-			return refusef("column %s of the primary key of %s has type %s, unfit for a key; %s", r[0], t.Name, of.of,
-				instead)
+			return refusef("column %s of the primary key of %s has type %s, unfit for a key; %s", r[0], t.Name, of.of, instead)
 		case !slices.Contains(unicode, of.charset):
 			return refusef("column %s of the primary key of %s uses the character set %s, whose texts may have no equivalent "+
 				"in Unicode; load the table from a file", r[0], t.Name, of.charset)

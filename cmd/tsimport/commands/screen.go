@@ -502,8 +502,7 @@ func preSplitNote(r *pipeline.Report) string {
 	case s == nil:
 		return ""
 	case s.Refused != "":
-		return fmt.Sprintf("the service refused a table with %d ranges (%s), so the table began with one", s.Ranges,
-			s.Refused)
+		return fmt.Sprintf("the service refused a table with %d ranges (%s), so it was created with one", s.Ranges, s.Refused)
 	case s.Heard < s.Ranges:
 		return fmt.Sprintf("the table was requested with %d ranges, but the service reports %d; for a large load, ask the "+
 			"vendor's support to pre-split the table", s.Ranges, s.Heard)

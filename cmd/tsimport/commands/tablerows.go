@@ -121,8 +121,7 @@ func tableDelete(c *call) error {
 		}
 		switch most := c.Int64("max-delete"); {
 		case c.IsSet("max-delete") && n > most:
-			return errors.Join(usagef("%s rows would be deleted, over --max-delete %d; none was", words.Grouped(n), most),
-				removed(own))
+			return errors.Join(usagef("%s rows would be deleted, more than %d; none was", words.Grouped(n), most), removed(own))
 		case !c.Bool("yes"):
 			return usagef("this would delete %s rows of table %s, a write unit or more each; add --yes", words.Grouped(n), name)
 		case n == 0:

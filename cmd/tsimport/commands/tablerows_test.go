@@ -63,7 +63,7 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give --filter"},
 		{[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
 		{[]string{"--filter", "age<2"}, "this would delete 60 rows of table p"},
-		{[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, over --max-delete 59"},
+		{[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
 	} {
 		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
 	}

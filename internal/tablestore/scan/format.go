@@ -200,8 +200,7 @@ func (f *JSONL) member(name string, v plainbuffer.Encoded) error {
 	case table.Double:
 		double := math.Float64frombits(v.Word())
 		if math.IsNaN(double) || math.IsInf(double, 0) {
-			return fmt.Errorf("column %q has the double %v, which JSON cannot hold; leave the column out (--columns)", name,
-				double)
+			return fmt.Errorf("column %q has the double %v, which JSON lacks; leave the column out (--columns)", name, double)
 		}
 		text := table.AppendDouble(nil, double)
 		if !bytes.ContainsAny(text, ".eIN") {
