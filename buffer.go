@@ -11,7 +11,7 @@ import (
 // buffer is a copy of rows on their way to the load. One goroutine fills it; after handover it is immutable.
 type buffer struct {
 	key      []table.KeyColumn
-	deleting bool // only key columns count
+	deleting bool // rows are deletes: their attributes are ignored
 
 	first int64 // number of the first row, from 0
 	rows  []int // end of each row's cells in cells
@@ -22,7 +22,7 @@ type buffer struct {
 
 type cell struct {
 	bits       uint64 // value of an integer, a boolean or a double
-	at         int64  // milliseconds; negative means none
+	at         int64  // timestamp in milliseconds; negative means none
 	name, text span
 	kind       record.Kind
 }
@@ -30,13 +30,13 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and a row without data. A row has an end here and a Done in a batch.
+// cellBytes and rowBytes are the bytes that a cell and a row take besides their data: a row's are its end and its Done.
 const (
 	cellBytes = 56
 	rowBytes  = 16
 )
 
-// Rows above these limits are rejected without a copy: the service accepts half of the bytes and far fewer columns.
+// Rows above these limits are rejected without being copied. The service's own limits are lower.
 const (
 	mostRowBytes   = 2 * table.MaxRowBytes
 	mostRowColumns = 16 * table.MaxColumns
@@ -57,7 +57,7 @@ func (b *buffer) add(columns []Column) {
 			size += len(c.name) + len(c.text) + len(c.bytes)
 		}
 	}
-	b.data = slices.Grow(b.data, size) // in one step: a row may have megabytes
+	b.data = slices.Grow(b.data, size) // in one step: a row may be several megabytes
 	for i := range columns {
 		c := &columns[i]
 		if b.deleting && b.keyColumn(c.name) < 0 {
@@ -79,7 +79,7 @@ func (b *buffer) add(columns []Column) {
 	b.rows = append(b.rows, len(b.cells))
 }
 
-// check returns the reason why no table accepts the row, or nil.
+// check returns why no table would accept the row, or nil.
 func (b *buffer) check(columns []Column) *table.Reason {
 	size := 0
 	seen := [table.MaxKeyColumns]bool{}

@@ -25,10 +25,11 @@ type CopyRequest struct {
 	Running
 }
 
-// Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their
-// timestamps, into another table. Calling it again with the same request resumes an unfinished copy.
+// Copy copies the rows of a table into another, with all versions of their cells and their timestamps, as the command
+// tsimport copy does. Calling it again with the same request resumes an unfinished copy.
 //
-// The error is ErrTableMissing if the source, or the target without Create, is missing. Other errors are as for Load.
+// It returns ErrTableMissing if the source is missing, or if the target is and Create is not set. Other errors are
+// those that Load returns.
 func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	asked := &options.Command{Name: "copy", Scan: r.Scan, Request: Request{
 		Table: r.Table, Target: r.Target, Mapping: r.Mapping, NewTable: r.NewTable,

@@ -93,7 +93,7 @@ func TestInterruptedCopyIsResumed(t *testing.T) {
 	r.Concurrency = 1
 	requests := 0
 	w.plan.Change(func(operation string) bool { return operation == "BatchWriteRow" }, func(faults.Request) faults.Fault {
-		if requests++; requests <= 10 { // of 15 at least
+		if requests++; requests <= 10 { // out of at least 15
 			return faults.Fault{}
 		}
 		stop()
@@ -150,7 +150,7 @@ func TestLibraryLoadEqualsCommandLoad(t *testing.T) {
 func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
-	t.Chdir(filepath.Dir(run)) // where runs without RunDir get their folders
+	t.Chdir(filepath.Dir(run)) // runs without RunDir create their folders here
 	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}},
 		Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
 	load := func(o Request) (*Summary, error) { return w.load(o, file) }
@@ -195,7 +195,7 @@ func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	options.Fresh = false
 	s, err = load(options)
 	conformance.True(t, err == nil && s.Read == 3 && s.Written == 2 && s.Rejected == 1, "resumed: %v, %+v", err, s)
-	// Requests that the service refuses.
+	// The service refuses every request.
 	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
 	})

@@ -1,5 +1,5 @@
-// Package tsimport writes rows into tables of Alibaba Cloud Tablestore, like the command tsimport: with many concurrent
-// requests, each partition at the rate that it accepts, and rows of the same key in order.
+// Package tsimport writes rows into tables of Alibaba Cloud Tablestore, as the command tsimport does: it sends requests
+// concurrently, at the rate that each partition accepts, and keeps rows of the same key in order.
 //
 // Open returns a Loader, which writes the rows that a program produces:
 //
@@ -17,10 +17,10 @@
 //
 // # Guarantees
 //
-// Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their numbers add up to the
+// Each row that Put accepts has one outcome: Written, Superseded, Rejected or Unfinished. Their counts add up to the
 // number of accepted rows. A written row is in the table before its outcome is delivered. One Loader writes the rows of
 // a key in the order in which Put accepted them: the last one wins. Loaders of the same table do not coordinate with
-// each other or with commands that load into it: which of their rows wins is undefined, and each counts its own.
+// each other or with commands that load into it: which of their rows wins is undefined, and each counts only its own.
 //
 // A request without an answer may have been applied. It is sent again, which is harmless for unconditional puts,
 // updates and deletes. No later row of its key is sent until the first attempt can no longer be applied.
@@ -28,8 +28,8 @@
 // # Limits and units
 //
 // A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of several megabytes; Put
-// blocks while that memory is full. On disk it writes only a summary in a temporary folder, which Close removes, unless
-// LoaderOptions.TempDir names a folder for rows that do not fit in memory. A row has at most 1,024 attribute cells and
+// blocks while that memory is full. On disk it writes a summary, in a temporary folder that Close removes, and, if
+// LoaderOptions.TempDir is set, rows that do not fit in memory. A row has at most 1,024 attribute cells and
 // 4 MiB; a value has at most 1 KiB in a key column and 2 MiB in an attribute. Timestamps are in milliseconds.
 //
 // # Compatibility

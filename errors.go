@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Errors to test for with errors.Is. The error that wraps one has the details.
+// Errors to test for with errors.Is. The returned error wraps one of them and adds the details.
 var (
 	// ErrClosed: Close has been called.
 	ErrClosed = errors.New("the loader is closed")
@@ -46,13 +46,13 @@ func (e *RejectedError) Error() string {
 		e.First.Code, column, e.First.Message)
 }
 
-// failure is an error with a kind.
+// failure is an error that also matches its kind, one of the errors above.
 type failure struct{ kind, cause error }
 
 func (f *failure) Error() string   { return f.cause.Error() }
 func (f *failure) Unwrap() []error { return []error{f.kind, f.cause} }
 
-// public turns an error of a load into one of the public kinds.
+// public converts an error of a load into one that the package documents.
 func public(err error) error {
 	var usage *plan.UsageError
 	switch {

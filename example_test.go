@@ -44,7 +44,7 @@ func Example() {
 	// 24 of 24 rows written
 }
 
-// Done receives each row's outcome. A program that reads a queue acknowledges its messages there.
+// Done receives each row's outcome. A program that reads from a queue would acknowledge the row's message in it.
 func ExampleLoader_Put() {
 	ctx := context.Background()
 	target, stop := engine()
@@ -105,8 +105,8 @@ func ExampleLoaderOptions_update() {
 	// 3 <nil>
 }
 
-// Flush waits for the outcomes of all rows so far: after it, they are in the table. It returns an error if rows without
-// a Done were rejected.
+// Flush waits until all rows put so far have outcomes: the written ones are then in the table. It returns an error if
+// rows without a Done were rejected.
 func ExampleLoader_Flush() {
 	ctx := context.Background()
 	target, stop := engine()
@@ -223,7 +223,7 @@ func ExampleOpen_missing() {
 
 func ExampleCopy() {
 	ctx := context.Background()
-	target, stop := engine() // or one target for the source, and one of another instance or region
+	target, stop := engine() // source and target may also be different instances, even in different regions
 	defer stop()
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 // Archived + Unfinished. Counts cover all attempts of a resumed load.
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
-	MaybeApplied                        int64    // rejected rows that may still be in the table
+	MaybeApplied                        int64    // rejected rows that may nevertheless be in the table
 	ConditionFailed                     int64    // rows not written because the stored row did not meet When
 	Archived                            int64    // rows archived to files by AgePolicy
-	Unfinished                          int64    // rows without an outcome, or that a dry run would have written
+	Unfinished                          int64    // rows without an outcome, or rows that a dry run would have written
 	RunDir                              string   // its summary.json has more details
 	RejectsFiles                        []string // files of rejected records; the last one has the reasons
 	BadInputs                           []BadInput
-	NextSince                           string // after a copy: Since of the next one, unless writers set older timestamps
+	NextSince                           string // Since for the copy after this one; it misses cells that writers backdate
 }
 
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
@@ -50,9 +50,9 @@ var ErrNothingNew = errors.New("no input is new")
 // ErrErrorLimit: more records were rejected than Request.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
-// Load does what tsimport load does. It loads files, folders, globs, "-" for standard input, "@list", http, https, oss
-// and s3 addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table.
-// Calling it again with the same request resumes an unfinished load.
+// Load does what tsimport load does: it loads inputs into a table. An input is a file, a folder, a glob, "-" (standard
+// input), "@list", an http, https, oss or s3 address, a table of a database (postgres, mysql, sqlite), or the folder of
+// an archive. Calling Load again with the same request resumes an unfinished load.
 //
 // When ctx ends, the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors rejected
 // records do not fail the load; the summary counts them. With OnlyNew, the summary is empty if no input is new.
@@ -90,7 +90,7 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 	return run(ctx, &r, cfg, func(*pipeline.Report) string { return "" })
 }
 
-// run runs a load. next returns Summary.NextSince.
+// run runs a load. next computes Summary.NextSince from its report.
 func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary,
 	err error) {
 	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}

@@ -38,7 +38,7 @@ var avro = &reader.RowFormat{
 
 const (
 	avroMagic = "Obj\x01"
-	avroHead  = 1 << 20 // bytes that the schema must fit into
+	avroHead  = 1 << 20 // maximum bytes of the header, which holds the schema
 	avroSync  = 16
 )
 
@@ -50,7 +50,7 @@ type avroFile struct {
 	data    []avroBlock
 }
 
-// avroBlock is the place of a block's records in the file.
+// avroBlock is the position and size of a block's records in the file.
 type avroBlock struct{ at, bytes int64 }
 
 func openAvro(in reader.RowInput) (*reader.RowFile, error) {
@@ -177,7 +177,7 @@ func (p *avroParser) Parse(rows record.Rows, each func(*record.Record) error) er
 	return nil
 }
 
-// avroTypes read a value of each type.
+// avroTypes maps each supported type to a function that reads a value of it.
 var avroTypes = map[string]func(*avroBytes) record.Datum{
 	"null":    func(*avroBytes) record.Datum { return record.Datum{} },
 	"boolean": func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Boolean, Int: int64(c.take(1)[0])} },
@@ -222,7 +222,7 @@ func (c *avroBytes) take(n int64) []byte {
 	return taken
 }
 
-// avroRows returns a file of blocks whose records have an id, an optional number and text.
+// avroRows returns a file of blocks. Their records have an id, an optional number, and bytes.
 func avroRows(codec string, blocks, each int) []byte {
 	text := func(b []byte, s string) []byte { return append(binary.AppendVarint(b, int64(len(s))), s...) }
 	b := binary.AppendVarint([]byte(avroMagic), 2)
@@ -265,7 +265,7 @@ func TestNewFormatNeedsOnePackageAndOneLine(t *testing.T) {
 	addAvro(t)
 	for name, tt := range map[string]struct {
 		file []byte
-		want string // of the error; empty is none
+		want string // part of the error; "" means no error
 	}{
 		"whole":      {avroRows("null", 3, 400), ""},
 		"compressed": {avroRows("deflate", 1, 1), `compressed as "deflate"`},
@@ -300,8 +300,8 @@ func TestNewFormatNeedsOnePackageAndOneLine(t *testing.T) {
 	}
 }
 
-// squares is a new kind of source: a table of the integers from 1 and their squares. It is the server, the session and
-// its snapshot.
+// squares is a new kind of source: a table of the integers from 1 and their squares. It acts as the server, the session
+// and the session's snapshot.
 type squares struct {
 	sqltable.Server
 	rows int

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// settle is how long Loaders wait after a lost answer in tests; late requests are applied within half of it.
+// settle is how long Loaders wait after a lost answer in tests; late requests are applied within half of that time.
 const settle = 200 * time.Millisecond
 
 // world is an embedded store in memory, with faults.
@@ -31,7 +31,7 @@ var must = conformance.Must
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir()) // so that leftovers of a Loader are found
+	t.Setenv("TMPDIR", t.TempDir()) // so that files left by a Loader are found
 	w := &world{t: t, plan: &faults.Plan{Within: settle / 2}}
 	var err error
 	w.Server, err = server.Open("", server.Options{InMemory: true, Faults: w.plan})
@@ -157,8 +157,8 @@ func (o *outcomes) check(t *testing.T, c Counts) {
 	}
 }
 
-// noLeaks returns a check that no goroutine started since is left running. A test in a bubble needs no such check: the
-// bubble fails by itself.
+// noLeaks returns a function that fails the test if a goroutine started after the call is still running. A test in a
+// synctest bubble does not need it: the bubble fails by itself.
 func noLeaks(t *testing.T) func() {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -17,16 +17,16 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Loader writes rows into one table. It is safe for concurrent use. It holds goroutines and connections until Close.
+// Loader writes rows into one table. It is safe for concurrent use. Close releases its goroutines and connections.
 type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
-	bufferBytes int                 // size at which rows are handed over
+	bufferBytes int                 // size at which a buffer is handed to the load
 	flushing    *lanes.FlushRequest // set while a Flush waits
 	stop        context.CancelCauseFunc
 
-	put      chan struct{} // capacity 1: a buffer may be ready
-	delivery chan struct{} // capacity 1: endings are ready; closed after the last
+	put      chan struct{} // capacity 1; has a token when a buffer may be ready
+	delivery chan struct{} // capacity 1; has a token when endings are ready; closed after the last
 	started  chan struct{} // closed when the load accepts rows
 	start    sync.Once
 	done     chan struct{} // closed when the load has ended and every outcome is delivered
@@ -39,7 +39,7 @@ type Loader struct {
 	closed      bool
 	ended       bool          // the load has ended
 	err         error         // why it ended, if it failed
-	change      chan struct{} // closed on a change that a Put or a Flush waits for; nil if none waits
+	change      chan struct{} // closed on a change that a Put or a Flush waits for; nil if neither waits
 }
 
 // queue holds the rows between Put and the load.
@@ -54,7 +54,7 @@ const mostWaiting = 1 << 15
 
 // Open opens a table for writing. It fails if the table cannot be written to or created.
 //
-// When ctx ends, now or later, the load stops: rows without an outcome are then Unfinished.
+// The load stops when ctx ends, even after Open has returned. Rows without an outcome are then Unfinished.
 func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {
 	cfg, err := loaderConfig(tableName, &o)
 	if err != nil {
@@ -119,7 +119,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	return cfg, nil
 }
 
-// mostParsers suffices for the rows of one Loader. Each parser holds rows: many would exceed Memory.
+// mostParsers limits the parsers of a Loader. More are not needed, and each holds rows, which count against Memory.
 const mostParsers = 8
 
 // findKey requests the table's primary key, or returns the key of the table to be created.
@@ -163,7 +163,7 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put copies and accepts a row. If it returns an error, the row has no outcome. It waits for memory until ctx ends.
+// Put accepts a copy of row, waiting for memory until ctx ends. If it returns an error, the row is not accepted.
 //
 // Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a
 // second, unless its partition falls behind, and earlier if its batch fills or Flush is called.
@@ -247,7 +247,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// queueState is whether the load must wait for rows.
+// queueState says why take returned no buffer.
 type queueState uint8
 
 const (
@@ -256,7 +256,7 @@ const (
 	ended                // no more rows
 )
 
-// take returns the next buffer, nil if there is none now. Without gather, it does not wait for a buffer to fill.
+// take returns the next buffer, nil if none is ready. Without gather, a buffer that is not full is ready too.
 func (l *Loader) take(gather bool) (*buffer, queueState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,8 +279,8 @@ func (l *Loader) take(gather bool) (*buffer, queueState) {
 }
 
 // Flush waits until the outcome of every row accepted so far has been delivered. Meanwhile rows do not wait for their
-// batches to fill. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows without a Done
-// were rejected since the last Flush.
+// batches to fill. It returns an error if the load has ended or ctx ends first, and a *RejectedError if rows without a
+// Done were rejected since the last Flush.
 func (l *Loader) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +305,7 @@ func (l *Loader) Flush(ctx context.Context) error {
 	return l.rowOutcomes.rejectedSinceFlush()
 }
 
-// Counts returns the number of accepted rows, and of the outcomes so far.
+// Counts returns the numbers of accepted rows and of outcomes so far.
 func (l *Loader) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -368,7 +368,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 	l.mu.Unlock()
 }
 
-// compare returns an error if the load's counts differ.
+// compare returns an error if the load's counts differ from the Loader's.
 func (l *Loader) compare(r *pipeline.Report) error {
 	c := l.rowOutcomes.now()
 	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
@@ -397,7 +397,7 @@ func (l *Loader) deliver() {
 	}
 }
 
-// tell calls the Dones. One that ends its goroutine, like FailNow in a test, affects no other row.
+// tell calls the Dones. One that ends its goroutine, as FailNow does in a test, affects no other row.
 func tell(ends []ending) {
 	for i := 0; i < len(ends); {
 		told := make(chan struct{})

@@ -133,7 +133,7 @@ func TestInvalidRowsAreRejectedWithReason(t *testing.T) {
 	conformance.True(t, len(got) == 0, "rows were written: %q", got)
 }
 
-// No rejection is silent: rows without a Done make Flush and Close fail.
+// Flush and Close return an error if a row without a Done was rejected, so no rejection goes unnoticed.
 func TestRejectedRowsWithoutDoneAreAnError(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -219,7 +219,7 @@ func TestSingleRowIsSentWithoutFlush(t *testing.T) {
 	w.close(l)
 }
 
-// Close releases connections and goroutines, also over a network.
+// Close releases the network connections of a Loader, and its goroutines.
 func TestCloseReleasesConnections(t *testing.T) {
 	w := newWorld(t)
 	s := httptest.NewServer(w.Server)
@@ -235,7 +235,7 @@ func TestCloseReleasesConnections(t *testing.T) {
 	check()
 }
 
-// A row that was applied without an answer, and refused when sent again, is not reported as absent.
+// A row is reported as maybe applied if its first attempt was applied without an answer and its second was refused.
 func TestRowRefusedAfterLostAnswerIsMaybeApplied(t *testing.T) {
 	for mode, refusal := range map[string]faults.Fault{
 		"put":    {Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }},
@@ -275,7 +275,7 @@ func TestRowRefusedAfterLostAnswerIsMaybeApplied(t *testing.T) {
 	}
 }
 
-// A Done that ends its goroutine, like FailNow in a test, loses no other row's outcome.
+// When a Done ends its goroutine, as FailNow does in a test, every other row's outcome is still delivered.
 func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
@@ -297,7 +297,7 @@ func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	conformance.Equal(t, c.Written, 100, "%+v", c)
 }
 
-// Rows that wait long, such as those of a slow partition, do not retain the memory of rows put with or after them.
+// Rows that wait long, such as a slow partition's, do not keep rows put with or after them in memory.
 func TestWaitingRowsRetainNoOtherMemory(t *testing.T) {
 	const batches, rows = 300, 500
 	var g rowOutcomes

@@ -14,22 +14,22 @@ type LoaderOptions struct {
 	PK           []string // primary key of a new table: NAME:TYPE for each column, of type string, integer or binary
 	TTL          int      // time to live of a new table in seconds, at least 86400; 0 means forever
 	MaxVersions  int      // versions per cell of a new table; 0 means 1
-	MaxDeviation int64    // maximum seconds between a timestamp and the service's clock; 0 means its default
+	MaxDeviation int64    // maximum seconds between a timestamp and the service's clock; 0 means the service's default
 
 	Concurrency       int     // maximum requests in flight; 0 means 32
 	BatchBytes        int64   // maximum bytes of a request; 0 means 4 MiB
-	MaxWCU            float64 // maximum capacity units a second over all partitions; 0 means no limit
+	MaxWCU            float64 // maximum capacity units per second, over all partitions; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
-	MaxBytesPerSecond int64   // size of rows as the service counts them; 0 means no limit
-	Compress          string  // requests: on or off; "" is off
+	MaxBytesPerSecond int64   // of rows, as the service counts their size; 0 means no limit
+	Compress          string  // compress requests: on or off; "" is off
 
 	RetryFor time.Duration // time without progress before the load fails; 0 means 15 minutes
 	Settle   time.Duration // time for which an unanswered request may still be applied; 0 means Target.RequestTimeout
 
-	// Memory limits the bytes of rows between Put and their outcome, at least 16 MiB; 0 means 64 MiB. Memory referenced by
-	// a Done is not counted. Rows of several megabytes may take more: with 16 MiB and rows of 4 MiB, twice as much.
+	// Memory limits the bytes of rows between Put and their outcomes; it is at least 16 MiB, and 0 means 64 MiB. Memory
+	// referenced by a Done is not counted. Rows of several megabytes may take more: with 16 MiB and rows of 4 MiB, twice.
 	Memory int64
-	// TempDir is a folder for rows that do not fit in memory; "" spills no rows: Put waits instead.
+	// TempDir is a folder for rows that do not fit in memory. If it is "", Put waits for memory instead.
 	TempDir string
 }
 

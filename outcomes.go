@@ -29,7 +29,7 @@ type batch struct {
 	whole bool                    // complete: no row will be added
 }
 
-// take returns the Done of a row, and forgets it.
+// take returns the Done of a row and forgets it.
 func (b *batch) take(row int64) (done func(Outcome)) {
 	if b.few != nil {
 		done = b.few[row]
@@ -40,7 +40,7 @@ func (b *batch) take(row int64) (done func(Outcome)) {
 	return done
 }
 
-// shrink copies the Dones of the last rows, which may wait long and must not retain the memory of all.
+// shrink moves the Dones of the last few rows to a map: these rows may wait long, and must not retain the whole slice.
 func (b *batch) shrink() {
 	if b.done == nil || !b.whole || b.left > len(b.done)/16 {
 		return
@@ -77,7 +77,7 @@ func (g *rowOutcomes) accept(done func(Outcome)) {
 	g.counts.Accepted++
 }
 
-// take returns the endings to be delivered, with their Dones. Spare becomes the buffer for new ones.
+// take returns the endings to be delivered, with their Dones. It uses spare as the buffer for new ones.
 func (g *rowOutcomes) take(spare []ending) []ending {
 	ends := g.ends
 	g.ends, g.out = spare[:0], len(ends)
@@ -144,7 +144,7 @@ func (g *rowOutcomes) rejectedSinceFlush() error {
 	return &RejectedError{Rows: n, First: g.firstUnreportedOfFlush}
 }
 
-// rejected is rejectedSinceFlush for all rows.
+// rejected is like rejectedSinceFlush, but covers all rows of the Loader.
 func (g *rowOutcomes) rejected() error {
 	if g.unreported == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (g *rowOutcomes) final(n int64) bool {
 	return true
 }
 
-// abandon returns the rows with a Done but no outcome, and forgets all rows.
+// abandon returns Unfinished endings for the rows with a Done but no outcome, and forgets all rows.
 func (g *rowOutcomes) abandon() (ends []ending) {
 	for _, b := range g.live {
 		for i := range int64(b.rows) {

@@ -14,8 +14,8 @@ type Row struct {
 	Done func(Outcome)
 }
 
-// Column is a value of one column of a row, made by Int64, Float64, Bool, String, Bytes or Null. Several with the same
-// name are versions of an attribute, each with its own timestamp.
+// Column is a value of one column of a row, made by Int64, Float64, Bool, String, Bytes or Null. Columns of a row with
+// the same name are versions of an attribute, each with its own timestamp.
 type Column struct {
 	name  string
 	kind  record.Kind
@@ -54,8 +54,8 @@ func Bytes(name string, v []byte) Column { return Column{name: name, kind: recor
 // it.
 func Null(name string) Column { return Column{name: name, kind: record.Null} }
 
-// At returns the column with a timestamp, in milliseconds, in place of the service's time. The table refuses timestamps
-// too far from now: see LoaderOptions.MaxDeviation.
+// At returns the column with the timestamp t, in milliseconds, instead of the service's time. The table refuses
+// timestamps too far from the current time: see LoaderOptions.MaxDeviation.
 func (c Column) At(t time.Time) Column {
 	c.at, c.dated = t.UnixMilli(), true
 	return c
@@ -68,8 +68,8 @@ type End uint8
 const (
 	// Written: the service has acknowledged the row.
 	Written End = iota + 1
-	// Superseded: a later row of the same key was written in place of this one, which was never sent. This only happens to
-	// unconditional puts, which replace the whole row.
+	// Superseded: a later row of the same key was written instead of this one, which was never sent. This happens only
+	// with unconditional puts, which replace the whole row.
 	Superseded
 	// Rejected: the row was not written. Outcome tells why.
 	Rejected
@@ -91,7 +91,7 @@ func (e End) String() string {
 	return "no end"
 }
 
-// Outcome is how a row ended.
+// Outcome tells how a row ended and, if it was rejected, why.
 type Outcome struct {
 	Number int64 // number of the row: 1 is the first that Put accepted
 	End    End

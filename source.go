@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// gatherFor is how long rows wait for others before they are handed to the load, unless it is idle or flushing.
+// gatherFor is how long rows wait for others before they are handed to the load, unless the load is idle or flushing.
 const gatherFor = 2 * time.Millisecond
 
 // origin provides the rows of a Loader to the load.
@@ -29,7 +29,7 @@ type rows struct {
 	source.Pages
 	ctx     context.Context // ends reading
 	loader  *Loader
-	columns []string // of the primary key, and those of the load
+	columns []string // names of the key columns, then of the load's other columns
 	keys    int      // number of key columns
 }
 
@@ -41,7 +41,7 @@ func newRows(ctx context.Context, l *Loader) *rows {
 	return r
 }
 
-// About describes the rows, whose values have types.
+// About describes the rows, whose values are typed.
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
@@ -54,7 +54,7 @@ func (r *rows) About() source.About {
 // Identity is empty: the rows cannot be read again.
 func (r *rows) Identity() (source.Identity, error) { return source.Identity{}, nil }
 
-// Sample returns no rows: key columns have the table's types, other columns each row's.
+// Sample returns no rows: key columns have the table's types, and every other value has its own.
 func (r *rows) Sample(int, []string, func(*record.Record)) (read int, err error) { return 1, nil }
 
 func (r *rows) Seek(source.Place, source.Chain) {}
@@ -68,7 +68,7 @@ type piece struct {
 
 func (p piece) Bytes() int64 { return int64(p.bytes()) }
 
-// Next waits for rows.
+// Next returns the next buffer, waiting for rows if necessary.
 func (r *rows) Next() (source.Piece, error) {
 	r.loader.start.Do(func() { close(r.loader.started) })
 	var gathered <-chan time.Time
@@ -97,7 +97,7 @@ func (r *rows) Next() (source.Piece, error) {
 	}
 }
 
-// Add makes a split of a buffer.
+// Add turns a buffer into one split.
 func (r *rows) Add(p source.Piece) ([]source.Split, error) {
 	b := p.(piece).buffer
 	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first,
@@ -133,7 +133,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return len(b.rows), 0, nil
 }
 
-// fill sorts the columns of a row into fields and cells.
+// fill distributes the columns of a row to fields and cells.
 func (p *parser) fill(b *buffer, row int) {
 	p.cells = p.cells[:0]
 	for i := range p.fields {

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// oracle learns from the Dones in which order a Loader accepted rows, and knows the value of each row.
+// oracle knows the value of each row, and learns from the Dones the order in which a Loader accepted them.
 type oracle struct {
 	outcomes
 	keys, values map[int64]string // by the test's own row numbers
@@ -37,8 +37,8 @@ func (o *oracle) row(n int64, key, column string) Row {
 	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
 }
 
-// last returns each key's expected value, that of its last row not rejected, and the keys of which a row may or may not
-// have been applied.
+// last returns each key's expected value, which is the value of its last row not rejected, and the keys with a row that
+// may or may not have been applied.
 func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	values, unsure = map[string]string{}, map[string]bool{}
 	numbers := map[string]int64{}
@@ -67,7 +67,7 @@ func TestLastAcceptedRowOfEachKeyWins(t *testing.T) {
 	}
 }
 
-// refusing returns a fault function that refuses a row or two of every tenth request if rows is set, else follows plan.
+// refusing returns a fault function that follows plan. If rows is set, it refuses a row or two of every tenth request.
 func refusing(seed uint64, rows bool, plan *faults.Plan) func(r faults.Request) faults.Fault {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 78))
@@ -170,7 +170,7 @@ func (w *world) compare(want map[string]string, unsure map[string]bool) {
 	}
 }
 
-// gate is a network whose writes wait until it is opened.
+// gate is a transport whose write requests wait until it is opened.
 type gate struct {
 	http.RoundTripper
 	opened chan struct{}
@@ -187,7 +187,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(r)
 }
 
-// gated opens a Loader whose writes wait.
+// gated opens a Loader whose write requests wait until the gate is opened.
 func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	w.t.Helper()
 	g := &gate{w.Transport(), make(chan struct{})}
@@ -199,12 +199,12 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 
 // blocked returns the number of accepted rows once every goroutine in the test's bubble waits.
 func blocked(l *Loader) (accepted int64) {
-	time.Sleep(5 * time.Second) // of the bubble's clock: rows that linger have been sent
+	time.Sleep(5 * time.Second) // by the bubble's clock, after which lingering rows have been sent
 	synctest.Wait()
 	return l.Counts().Accepted
 }
 
-// heap is the live heap.
+// heap returns the size of the live heap in bytes.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -212,9 +212,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// While the table accepts nothing, Put blocks before rows exceed Memory, with small and large rows.
+// While the table accepts nothing, Put blocks before rows, small or large, exceed Memory.
 func TestPutBlocksWithinItsMemory(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64)) // each processor parses
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64)) // one parser per processor
 	for _, size := range []int{0, 300, 100_000} {
 		for _, memory := range []int64{16 << 20, 64 << 20} {
 			if size != 300 && memory > 16<<20 {
@@ -397,7 +397,7 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 }
 
 // After a load has failed, every Put, Flush and Close returns its error, and its counts add up.
-func TestEveryCallFailsAfterAFailedLoad(t *testing.T) {
+func TestEveryCallFailsAfterFailedLoad(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()

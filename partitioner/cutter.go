@@ -13,9 +13,9 @@ import (
 
 // Queue holds a lane's fresh rows, in source order.
 type Queue interface {
-	// Front returns the first row, false if none can be taken now.
+	// Front returns the first row, or false if none can be taken now.
 	Front() (table.Ref, bool)
-	// Advance removes it.
+	// Advance removes the row that Front returned.
 	Advance()
 }
 
@@ -31,13 +31,13 @@ const (
 type Options struct {
 	// Unordered means that ordering keys are unique, or that the order of their rows does not matter.
 	Unordered bool
-	// Supersede drops a row for a later one of its key while both wait: only for unconditional Puts, which leave no trace.
+	// Supersede drops a row that waits together with a later one of its key. Only unconditional Puts permit that.
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
 	// SettleTimedOut is Settle for an attempt that timed out, counted from its end; 0 means Settle.
 	SettleTimedOut time.Duration
-	// SettleFirst makes a row settle before it is sent again, because its sender first looks it up in the table.
+	// SettleFirst makes a row settle before it is sent again, as the sender then looks it up in the table.
 	SettleFirst bool
 	// Repeated means that an earlier process may have written any of the rows.
 	Repeated bool
@@ -45,16 +45,17 @@ type Options struct {
 	Stamps Stamps
 	// Deletes means that rows may delete columns: no later cell of the key may have a timestamp before the deletion.
 	Deletes bool
-	// SuspectUntil is the time until which an earlier process's requests, with suspect rows, may still be applied.
+	// SuspectUntil is the time until which an earlier process's requests, which hold suspect rows, may still be applied.
 	SuspectUntil time.Time
-	// Backoff returns a row's wait after its n-th failed attempt, if the failure is its own and not its partition's.
+	// Backoff returns how long a row waits after its n-th failed attempt, if the failure is its own, not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting limits a lane's rows that wait for an earlier row of their key (0: 10,000). Beyond that the lane stops.
+	// MaxWaiting limits a lane's rows that wait for an earlier row of their key; 0 means 10,000. At the limit, the lane
+	// takes no fresh rows.
 	MaxWaiting int
 	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
 	Lanes int
 	Route func(key []byte) int
-	// Woken is called when waiting rows of a lane may be sent. May be nil.
+	// Woken, if not nil, is called when waiting rows of a lane may be sent.
 	Woken func(lane int)
 	// Final is called once for every row that OnWritten does not cover.
 	Final func(r table.Ref, end End, o table.Outcome)
@@ -64,12 +65,12 @@ type Options struct {
 // a request, waits for a retry or may be changed by an attempt of unknown outcome. So lanes may have several batches in
 // flight, and be recut. It is not safe for concurrent use.
 //
-// A key is in a flight, in retry (until its time comes), ready (for its lane's next batch), or settling (its row is
-// final, but an earlier attempt may be applied). Others are not known. Unordered rows are keys of their own.
+// A key is in a flight, in retry (until it is due), ready (for its lane's next batch), or settling (its row is final,
+// but an earlier attempt may be applied). No other keys are kept. With Unordered, each row has a key of its own.
 type Cutter struct {
 	o         Options
 	onWritten func(rows []table.Ref) // nil calls Final for each row
-	keys      keyTable               // by hash: all that a collision does is make a row wait needlessly
+	keys      keyTable               // by hash: a collision only makes a row wait needlessly
 	lanes     []laneKeys
 	retry     timeline
 	settling  timeline
@@ -78,7 +79,7 @@ type Cutter struct {
 	cuts      int // number of recuts
 	ready     int
 	maxHeld   int64     // bytes in a lane
-	unsafe    time.Time // the latest key.unsafe of all keys
+	unsafe    time.Time // latest key.unsafe of all keys
 	spare     []*key
 	read      uint64           // meaningless, but it keeps keyTable.near from being optimized away
 	passed    map[uint64]int64 // with Deletes: an earlier process's highest timestamp, by the key's hash
@@ -90,10 +91,10 @@ type laneKeys struct {
 	waiting  int   // rows that wait for an earlier row of their key
 	held     int64 // bytes of waiting and superseded rows
 	retrying int   // rows that wait for a retry
-	settling int   // retrying rows in doubt: they hold no fresh rows back
+	settling int   // retrying rows of unknown outcome: they do not hold back fresh rows
 
 	written int64 // rows written since the last recut
-	stalled bool  // GiveUp found only rows that fail alone
+	stalled bool  // GiveUp found only rows that fail even alone
 }
 
 func New(o Options) *Cutter {
@@ -107,13 +108,13 @@ func New(o Options) *Cutter {
 	return &Cutter{o: o, flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
-// Ready is the number of waiting rows for the lane's next batch.
+// Ready is the number of rows that wait for the lane's next batch.
 func (c *Cutter) Ready(lane int) int { return len(c.lanes[lane].ready) }
 
 // Promoted is the number of Ready rows that waited for an earlier row with the same key.
 func (c *Cutter) Promoted(lane int) int { return c.lanes[lane].promoted }
 
-// Held is the number of rows that have left the lane, are in no flight and are not final.
+// Held is the number of rows that have left the lane, are not in a flight and are not final.
 func (c *Cutter) Held(lane int) int {
 	l := &c.lanes[lane]
 	return len(l.ready) + l.retrying + l.waiting
@@ -122,7 +123,7 @@ func (c *Cutter) Held(lane int) int {
 // Waiting is the number of Held rows that wait for an earlier row with the same key.
 func (c *Cutter) Waiting(lane int) int { return c.lanes[lane].waiting }
 
-// OnWritten sets f, which is called instead of Final with rows written at the first attempt without any notes.
+// OnWritten sets f, which is called instead of Final with rows written at the first attempt whose keys are untouched.
 func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }
 
 // LimitWaiting limits the memory of a lane's rows that wait for an earlier row with the same key.
@@ -134,13 +135,14 @@ func (c *Cutter) Stalled(lane int) bool {
 	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying-l.settling >= maxRetrying
 }
 
-// maxRetrying limits a lane's rows that wait for a retry: if the service refuses more, fresh ones wait too.
+// maxRetrying limits a lane's rows that wait for a retry: at the limit, fresh rows wait too.
 const maxRetrying = 8 * table.MaxBatchRows
 
 // maxLookahead limits the rows that one cut examines beyond those it takes.
 const maxLookahead = 4096
 
-// Cut fills an empty flight, retries first, up to maxUnits capacity units (one row may be more); false if it is empty.
+// Cut fills an empty flight, retries first, up to maxUnits capacity units, and reports whether it holds any rows. A
+// row of more units is sent alone.
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
 	f.Lane, f.cuts = lane, c.cuts
@@ -182,7 +184,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		k := c.newKey(now, hash, lane, r)
 		if c.o.SettleFirst && now.Before(k.unsafe) {
-			// An earlier process may have sent the row: it is looked up once that attempt can no longer be applied.
+			// An earlier process may have sent the row, which is looked up once that attempt can no longer be applied.
 			q.Advance()
 			if !c.o.Unordered {
 				c.keys.put(k)
@@ -213,7 +215,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	return len(f.Rows) > 0
 }
 
-// queueAfter queues a row after the earlier row of its key. If that row is in the batch being cut, it is superseded.
+// queueAfter queues a row after the earlier row of its key, or supersedes that row if it is in the batch being cut.
 func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
 	k.touched = true
@@ -274,7 +276,7 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		k.failing.known = false // the new lanes count from zero
 		r, ok := k.any()
 		if !ok {
-			k.lane = -1 // settling: the next row of the key sets it
+			k.lane = -1 // settling: the key's next row sets its lane
 			return
 		}
 		k.lane = route(r.Key())

@@ -46,7 +46,7 @@ func (s *service) advance(to time.Time) {
 	s.late = kept
 }
 
-// rowsOf makes blocks of rows; a row's number stands for its PlainBuffer bytes.
+// rowsOf makes blocks of rows that hold the row's number instead of PlainBuffer bytes.
 func rowsOf(keys []string, perBlock int) []*table.Block {
 	var blocks []*table.Block
 	for i, k := range keys {
@@ -149,7 +149,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.check()
 }
 
-// suspect makes the first rows of some keys suspect: an earlier process sent them, so they may still be applied.
+// suspect marks the first rows of some keys as suspect: an earlier process sent them, so they may still be applied.
 func (s *simulation) suspect(blocks []*table.Block) {
 	left := map[string]int{}
 	for _, b := range blocks {
@@ -173,8 +173,8 @@ func (s *simulation) suspect(blocks []*table.Block) {
 	}
 }
 
-// checkOut checks that exactly the rows that have left their lane and are not final are reported as out, and that the
-// lanes' counts match their keys.
+// checkOut checks that Out reports exactly the rows that have left their lane and are not final, and that the lanes'
+// counts match their keys.
 func (s *simulation) checkOut() {
 	counts := make([]laneKeys, len(s.cutter.lanes))
 	for i, l := range s.cutter.lanes {
@@ -320,7 +320,7 @@ func (s *simulation) send(row sent) table.Outcome {
 		s.service.applied[row.key] = row.number
 		return table.Outcome{Fate: table.Unknown}
 	case choice == 4:
-		// The answer arrives later, so an attempt applied just before now + settle is in time.
+		// The answer arrives later than now, so any attempt applied before now + settle is within Settle of the answer.
 		s.service.late = append(s.service.late, late{s.service.now.Add(time.Duration(s.rnd.Int64N(int64(settle)))), row})
 		return table.Outcome{Fate: table.Unknown}
 	}

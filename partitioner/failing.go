@@ -7,37 +7,38 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// A row that the service can neither accept nor refuse must not hold up the load. It fails while others of its lane are
-// written; then it is sent alone and, after enough failures, rejected, marked if it may have been applied.
+// A row that the service can neither accept nor refuse must not hold up the load. If it fails while other rows of its
+// lane are written, it is sent alone; after enough failures it is rejected, and marked if it may have been applied.
 //
-// In an outage nothing of the lane is written, so no failure counts.
+// In an outage none of the lane's rows are written, so failures do not count.
 const (
-	// aloneAfter is the number of failures, while others are written, before a row is sent alone. A row that failed in a
-	// request with written rows is sent alone after twice as many attempts.
+	// aloneAfter is the number of failures while other rows are written before a row is sent alone. A row that failed in
+	// a request with written rows is sent alone after twice as many attempts.
 	aloneAfter = 3
 	// giveUpAfter is the number of failures alone before a row is given up: about 90 seconds with default waits.
 	giveUpAfter = 30
-	// giveUpLastAfter is the same when nothing else is left to write and the load would fail.
+	// giveUpLastAfter is the limit when nothing else is left to write, so that the load would otherwise fail.
 	giveUpLastAfter = 5
 )
 
 // failing is a row's record of failures.
 type failing struct {
-	while  int  // failures while others of the lane were written
-	own    bool // one failed while others of its request were written
-	alone  int  // failures when sent alone while others were written
-	single int  // all failures when sent alone that the service answered
+	while  int  // failures while other rows of the lane were written
+	own    bool // it failed in a request whose other rows were written
+	alone  int  // failures when sent alone while other rows were written
+	single int  // answered failures when sent alone, even if no other rows were written
 	mark   int64
-	known  bool // mark is the lane's count of written rows at the last failure
+	known  bool // mark is valid: the lane's count of written rows at the last failure
 }
 
-// fails counts a failure of the key's row and reports whether it is given up. others: rows of its request were written.
+// fails counts a failure of the key's row and reports whether to give it up. others means that rows of its request were
+// written.
 func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
 	l := &c.lanes[k.lane]
 	moved := others || k.failing.known && l.written > k.failing.mark
 	k.failing.mark, k.failing.known = l.written, true
 	if o.Throttled {
-		return false // it says nothing about the row
+		return false // this says nothing about the row
 	}
 	if moved {
 		k.failing.while++
@@ -57,7 +58,7 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 	return k.failing.alone >= giveUpAfter || l.stalled && k.expendable()
 }
 
-// expendable reports whether the row has failed so often that the load does not fail for it.
+// expendable reports whether the row has failed so often that it is given up rather than fail the load.
 func (k *key) expendable() bool { return k.failing.while > 0 && k.failing.single >= giveUpLastAfter }
 
 // giveUp turns a failed attempt into a rejection.
@@ -70,7 +71,7 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 	return o
 }
 
-// GiveUp makes the cutter less patient with the lane's rows that fail alone, and reports true, if it has no others.
+// GiveUp makes the cutter less patient if only rows that fail alone are left in the lane, and reports whether it did.
 func (c *Cutter) GiveUp(lane int) bool {
 	l := &c.lanes[lane]
 	expendable := 0

@@ -17,12 +17,12 @@ type Flight struct {
 	Repeated []bool
 	// Retried is the number of rows sent again.
 	Retried int
-	// Outcomes are set by the sender. With AllWritten they are unused: every row was written, for WriteCU capacity units.
+	// Outcomes are set by the sender. AllWritten means that they are not: every row was written, for WriteCU units in all.
 	Outcomes   []table.Outcome
 	AllWritten bool
 	WriteCU    int
 	keys       []*key
-	cuts       int // number of recuts when it was cut
+	cuts       int // number of recuts before it was cut
 }
 
 func (f *Flight) add(k *key, maxUnits float64) bool {
@@ -41,7 +41,7 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	return true
 }
 
-// addOutcome adds an unknown outcome. The spare capacity of Outcomes holds only such, so written flights write none.
+// addOutcome adds an unknown outcome. The spare capacity of Outcomes always holds unknown outcomes.
 func (f *Flight) addOutcome() {
 	n := len(f.Outcomes)
 	if n == cap(f.Outcomes) {

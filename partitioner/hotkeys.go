@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// counters is the number of values counted at a time: shares are too low by at most 1/counters.
+	// counters is the number of values counted at once: shares are too low by at most 1/counters.
 	counters = 256
-	// After sampleRun samples the gap between two doubles, up to maxGap rows: long inputs cost almost nothing.
+	// After every sampleRun samples, the gap between samples doubles, up to maxGap rows: long inputs cost almost nothing.
 	sampleRun = 4096
 	maxGap    = 128
-	// minRows is the number of rows before any share is reported, minRowsOfOne for a whole input with one value.
+	// minRows is the number of rows needed to report shares, minRowsOfOne for a whole input with one value.
 	minRows      = 1000
 	minRowsOfOne = 200
 
 	minShare        = 0.02 // smallest share of a hot key among many lanes
-	minShareOneLane = 0.2  // with one partition, where it matters only after a split
+	minShareOneLane = 0.2  // smallest share with one partition, where a hot key matters only after a split
 	maxReported     = 10
 )
 
@@ -29,14 +29,14 @@ const (
 type HotKeys struct {
 	keyType table.Type
 	skip    uint32 // rows to skip before the next sample
-	gap     uint32 // rows a sample stands for; a power of two
+	gap     uint32 // number of rows that a sample stands for; a power of two
 	run     int    // samples until the gap doubles
 	random  uint64
 	rows    uint64 // rows that the samples stand for
 	bytes   uint64 // bytes of these rows
 
 	slots []slot
-	at    map[uint64]int32 // hash of a value to its slot; values of one hash count as one
+	at    map[uint64]int32 // slot by the value's hash; values with the same hash count as one
 	seed  maphash.Seed
 	hand  int    // where the search for the smallest count continues
 	least uint64 // lower bound of all counts
@@ -45,7 +45,7 @@ type HotKeys struct {
 type slot struct {
 	hash  uint64
 	count uint64 // rows; too high by at most over
-	over  uint64 // count that the slot had when the value took it
+	over  uint64 // the slot's count when the value took it over
 	bytes uint64 // bytes of the rows since then
 	key   []byte // the value as AppendKey encodes it
 }
@@ -144,7 +144,7 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
-// ReportWhole is Report for a complete input into one lane: it also reports the only value of 200 rows or more.
+// ReportWhole is like Report, for a complete input into one lane. It also reports the only value of 200 rows or more.
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {
@@ -154,9 +154,9 @@ func (h *HotKeys) ReportWhole() []HotKey {
 	return h.Report(1)
 }
 
-// Report returns at most ten values, largest first, that are hot spots on a table with the given number of lanes: those
-// with at least one and a half times a lane's even share, and at least 2 %; with one lane those with at least 20 %; and
-// those with more than table.LargestValue bytes. It returns none before a thousand rows.
+// Report returns at most ten values, largest first, that are hot spots on a table with the given number of lanes. Each
+// has at least one and a half times a lane's even share and at least 2 % of the rows (20 % with one lane), or more than
+// table.LargestValue bytes. It returns none before a thousand rows.
 func (h *HotKeys) Report(lanes int) []HotKey {
 	if h.rows < minRows {
 		return nil
@@ -182,7 +182,7 @@ func (h *HotKeys) Report(lanes int) []HotKey {
 	return hot[:min(len(hot), maxReported)]
 }
 
-// Largest returns the value with the most bytes and their share, false before a thousand rows.
+// Largest returns the value with the most bytes, with its share of all bytes, or false before a thousand rows.
 func (h *HotKeys) Largest() (HotKey, bool) {
 	if h.rows < minRows {
 		return HotKey{}, false

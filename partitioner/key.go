@@ -14,26 +14,26 @@ type stamping struct {
 	restamps int   // number of new timestamps after refusals
 }
 
-// key is the state of one ordering key. Fields used for every row come first: the others are rarely in the cache.
+// key is the state of one ordering key. Fields used for every row come first, as the others are rarely in the cache.
 type key struct {
 	hash     uint64
-	row      table.Ref // the row whose turn it is; Block is nil while settling without one
+	row      table.Ref // the row to send; Block is nil while settling without one
 	cut      *Flight   // the flight being filled with the row; its index there is place
 	place    int
 	lane     int
 	attempts int
 	settles  bool        // waits in retry until its attempt can no longer be applied
 	repeated bool        // an attempt to write row had an unknown outcome
-	touched  bool        // the fields below, attempts or repeated may differ from a new key's
+	touched  bool        // the fields below, attempts or repeated may differ from their values in a new key
 	waiting  []table.Ref // later rows
-	unsafe   time.Time   // until then an attempt for this key may still be applied
+	unsafe   time.Time   // an attempt for this key may be applied until then
 	replaced []table.Ref // earlier rows that row supersedes when written, oldest first
-	due      time.Time   // when its timeline releases it
+	due      time.Time   // when its timeline releases the key
 	failing  failing
 	stamping stamping
 }
 
-// newKey makes a key of a row that may be sent at once.
+// newKey makes a key for a row that may be sent at once.
 func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key {
 	var k *key
 	if n := len(c.spare); n > 0 {
@@ -43,7 +43,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	}
 	k.hash, k.lane = hash, lane
 	if c.o.Stamps == nil && !c.o.Repeated && !r.Row().Suspect() {
-		k.row = r // turn's fields are as in a new key
+		k.row = r // the fields that turn sets are zero in a new key
 		return k
 	}
 	k.touched = true
@@ -53,7 +53,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	return k
 }
 
-// suspect notes that an earlier process may have sent a row of the key: until it settles, no later one is sent.
+// suspect notes that an earlier process may have sent row r. No later row of the key is sent until that has settled.
 func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 	if !r.Row().Suspect() || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
 		return
@@ -80,7 +80,7 @@ func (c *Cutter) keep(k *key) {
 
 const maxSpare = 4096
 
-// any returns one of the key's rows. Rows of another key with its hash may wait after it, until their turn comes.
+// any returns one of the key's rows. Rows of another key with the same hash may wait after it.
 func (k *key) any() (table.Ref, bool) {
 	switch {
 	case k.row.Block != nil:
@@ -91,7 +91,7 @@ func (k *key) any() (table.Ref, bool) {
 	return table.Ref{}, false
 }
 
-// empty keeps the memory of refs but not their blocks.
+// empty empties refs for reuse and releases their blocks.
 func empty(refs []table.Ref) []table.Ref {
 	clear(refs)
 	return refs[:0]

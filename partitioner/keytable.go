@@ -3,8 +3,8 @@ package partitioner
 import "math/bits"
 
 // keyTable finds keys by their hash. A key is added and removed with every row, so it uses open addressing and the hash
-// directly: Go's map costs three times as much. Its size follows its keys; removing one moves up those after it. Hashes
-// are stored beside the pointers, so a search touches no other key's memory.
+// directly: Go's map costs three times as much. Removing a key moves up the keys after it. Hashes are stored beside the
+// pointers, so that a search does not touch the memory of other keys.
 type keyTable struct {
 	slots []keySlot // a power of two, at most half of them used
 	count int
@@ -16,10 +16,10 @@ type keySlot struct {
 	key  *key // nil if the slot is free
 }
 
-// home returns the slot where a search for the hash begins. Hashes in use are uniform; those of tests need the factor.
+// home returns the slot where a search for the hash begins. Real hashes are uniform; only tests need the factor.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
-// get returns the key of the hash, nil if there is none.
+// get returns the key with the hash, or nil.
 func (t *keyTable) get(hash uint64) *key {
 	if t.count == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
-// near reads the slots of the hashes in turn, so that the processor fetches them together.
+// near reads the slots of the keys' hashes one after another, so that the processor fetches them concurrently.
 func (t *keyTable) near(keys []*key) (sum uint64) {
 	if t.count == 0 {
 		return 0

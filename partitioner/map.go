@@ -11,14 +11,14 @@ import (
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // values as AppendKey encodes them, increasing
-	// common is the bounds' common prefix, heads the next eight bytes of each bound: Find compares them as integers.
+	// common is the bounds' common prefix; heads are the next eight bytes of each bound, which Find compares as integers.
 	common []byte
 	heads  []uint64
 	// tables are the lanes' tables, "" for a gap; nil if there is one table.
 	tables []string
 }
 
-// NewMap makes a lane before, between and after the bounds, in any order. Repeated and impossible ones are dropped.
+// NewMap makes lanes before, between and after the bounds, in any order. It drops repeated and impossible bounds.
 func NewMap(bounds []table.Value) *Map {
 	m := &Map{}
 	type bound struct {
@@ -76,7 +76,7 @@ func (m *Map) Find(key []byte) int {
 		return len(m.bounds)
 	}
 	h := table.Head(key[n:])
-	// Bounds before low are not above the key; those from high on are.
+	// Bounds before low are at most the key; bounds from high on are above it.
 	low, high := 0, len(m.heads)
 	for low < high {
 		i := int(uint(low+high) >> 1)
@@ -111,7 +111,7 @@ func (m *Map) Range(i int) table.KeyRange {
 	return r
 }
 
-// LowerValue returns lane i's lower bound; the first lane, and the first one of a table among several, has none.
+// LowerValue returns lane i's lower bound. The first lane, and the first lane of each of several tables, has none.
 func (m *Map) LowerValue(i int) (table.Value, bool) {
 	if i == 0 || m.values[i-1].Type == table.Null {
 		return table.Value{}, false
@@ -119,7 +119,7 @@ func (m *Map) LowerValue(i int) (table.Value, bool) {
 	return m.values[i-1], true
 }
 
-// TableBounds is one of several tables with the bounds of its partitions, in any order.
+// TableBounds holds one of several tables and the bounds of its partitions, in any order.
 type TableBounds struct {
 	Table  string
 	Bounds []table.Value
@@ -143,7 +143,7 @@ func NewTablesMap(known []TableBounds) *Map {
 	return m
 }
 
-// Table returns lane i's table in a load into several tables, "" for a gap or with one table.
+// Table returns lane i's table in a load into several tables, or "" if the lane is a gap or there is one table.
 func (m *Map) Table(i int) string {
 	if m.tables == nil {
 		return ""
@@ -157,7 +157,7 @@ func (m *Map) Gap(i int) bool { return m.tables != nil && m.tables[i] == "" }
 // Several reports whether keys begin with the name of their table.
 func (m *Map) Several() bool { return m.tables != nil }
 
-// UnknownTables calls each with the tables that rows of a block in a gap wait for; a name may be repeated.
+// UnknownTables calls each with the names of the tables that a block's rows in a gap wait for. A name may be repeated.
 func UnknownTables(b *table.Block, each func(name []byte)) {
 	var last []byte
 	for i := range b.Rows {

@@ -27,7 +27,7 @@ func compare(a, b table.Value) int {
 func TestFindReturnsLaneOfKey(t *testing.T) {
 	integers := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3),
 		rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
-	// An alphabet of few letters makes shared prefixes and equal heads frequent.
+	// A small alphabet makes shared prefixes and equal heads frequent.
 	letters := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 12)
 	prefix := rapid.SampledFrom([]string{"", "user-0", "a-prefix-longer-than-eight-bytes\x00"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,8 +183,8 @@ func TestMapWithoutTablesIsOneGap(t *testing.T) {
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
-// TestHashTwinsLeaveInTheirOwnTables gives keys of two tables the same hash: a request must hold rows of one table.
-func TestHashTwinsLeaveInTheirOwnTables(t *testing.T) {
+// Keys of two tables may have the same hash, but a request holds rows of only one table.
+func TestEqualHashesOfTwoTablesAreNotSentTogether(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
 	blocks := rowsOf([]string{string(first), string(second)}, 1)
@@ -215,7 +215,7 @@ type oneRow struct {
 func (q *oneRow) Front() (table.Ref, bool) { return q.ref, !q.sent }
 func (q *oneRow) Advance()                 { q.sent = true }
 
-// feed adds rows with the partition keys that pick returns; each row has its own second column.
+// feed adds rows with the partition keys that pick returns. Each row has a different second key column.
 func feed(h *HotKeys, rows int, pick func(i int) table.Value) {
 	var key []byte
 	for i := range rows {
@@ -296,7 +296,7 @@ func TestEvenKeysAreNotHot(t *testing.T) {
 
 func TestHotKeysDependOnLaneCount(t *testing.T) {
 	h := NewHotKeys(table.Integer)
-	feed(h, 100_000, func(i int) table.Value { // 25 values of about 4 % each, and −1 with a third in addition
+	feed(h, 100_000, func(i int) table.Value { // a quarter −1, the rest 25 values of 3 % each
 		if i%4 == 0 {
 			return integer(-1)
 		}
@@ -344,7 +344,7 @@ func TestSmallInputOfOneValueIsReported(t *testing.T) {
 	}
 }
 
-// TestLargestIsByBytes uses a value with one row in fifty and most of the bytes.
+// Largest returns the value with the most bytes, even if it has only one row in fifty.
 func TestLargestIsByBytes(t *testing.T) {
 	h, r := NewHotKeys(table.Integer), rand.New(rand.NewPCG(2, 7))
 	_, ok := h.Largest()

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Done takes back a flight with its outcomes.
+// Done takes back a flight whose outcomes are set.
 func (c *Cutter) Done(now time.Time, f *Flight) {
 	delete(c.flying, f)
 	if f.AllWritten {
@@ -63,14 +63,14 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 	}
 }
 
-// allWritten is Done of a flight with only written rows, while the lanes are unchanged.
+// allWritten is Done for a flight whose rows were all written, if the lanes have not been recut since.
 func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.lanes[f.Lane].written += int64(len(f.keys))
 	c.flights -= len(f.keys)
 	c.read += c.keys.near(f.keys)
 	told := 0
 	for i, k := range f.keys {
-		if k.touched { // otherwise the key has only the row of its first attempt
+		if k.touched { // an untouched key has only this row, written at the first attempt
 			c.onWritten(f.Rows[told:i])
 			told = i + 1
 			c.written(now, k, table.Outcome{Fate: table.Written})
@@ -85,7 +85,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.onWritten(f.Rows[told:])
 }
 
-// unknown notes that the key's row may have been applied, or may still be.
+// unknown notes that the key's row may have been applied or may be applied later.
 func (c *Cutter) unknown(now time.Time, k *key, o table.Outcome) {
 	k.repeated, k.touched = true, true
 	k.stamping.first = cmp.Or(k.stamping.first, k.stamping.stamp)
@@ -114,7 +114,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// sentAgain reports whether the key's row was, or may have been, sent after an attempt of unknown outcome.
+// sentAgain reports whether the key's row may have been sent again after an attempt of unknown outcome.
 func (c *Cutter) sentAgain(k *key) bool {
 	if c.o.Repeated || k.row.Row().Suspect() {
 		return k.attempts > 0 // the previous process may have made the first attempt
@@ -135,7 +135,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// again keeps a row for a retry: at the front of its lane if its partition lacked capacity, otherwise later.
+// again keeps a row for a retry: in its lane's next batch if its partition lacked capacity, otherwise after a wait.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts, k.touched = k.attempts+1, true
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
@@ -162,7 +162,7 @@ func (c *Cutter) makeReady(k *key) {
 	c.o.Woken(k.lane)
 }
 
-// next decides where a key whose row is final goes: an attempt that may still be applied must not undo a later row.
+// next handles a key whose row is final. The key's next row waits while an earlier attempt, if applied, could undo it.
 func (c *Cutter) next(now time.Time, k *key) {
 	if now.Before(k.unsafe) && !c.o.Unordered {
 		k.due = k.unsafe
@@ -186,7 +186,7 @@ func (c *Cutter) next(now time.Time, k *key) {
 	c.drop(k)
 }
 
-// promote gives the key's turn to a waiting row: the last one if it may supersede the others, otherwise the first.
+// promote makes a waiting row the one to send: the last one if it may supersede the others, otherwise the first.
 func (c *Cutter) promote(k *key) {
 	n := len(k.waiting)
 	if n == 0 {
@@ -195,7 +195,7 @@ func (c *Cutter) promote(k *key) {
 	last := k.waiting[n-1]
 	collapse := c.o.Supersede
 	for _, r := range k.waiting[:n-1] {
-		// Rows of another key with the same hash wait here too; they are not earlier versions.
+		// Rows of another key with the same hash wait here too, and must not be superseded.
 		collapse = collapse && bytes.Equal(r.Key(), last.Key())
 	}
 	if collapse {
@@ -215,7 +215,7 @@ func (c *Cutter) promote(k *key) {
 	c.reroute(k)
 }
 
-// reroute moves a key to the lane of its next row: another key with its hash may be of another table.
+// reroute moves a key to the lane of its next row, which may have another key with the same hash, in another table.
 func (c *Cutter) reroute(k *key) {
 	lane := c.o.Route(k.row.Key())
 	if lane == k.lane {
@@ -271,7 +271,7 @@ func (c *Cutter) out(one func(*key)) {
 	}
 }
 
-// Settling returns until when an attempt may be applied to a key without a row in Out, false if there is none.
+// Settling returns the time until which an attempt may be applied for a key without a row in Out, or false.
 func (c *Cutter) Settling(now time.Time) (until time.Time, any bool) {
 	for _, k := range c.settling {
 		if k.row.Block == nil && k.unsafe.After(until) {

@@ -62,8 +62,8 @@ func TestSuspectRowIsSentOnceEarlierAttemptHasSettled(t *testing.T) {
 	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
 }
 
-// counting makes increasing timestamps, and accepts those not below from. kept is the timestamp sent by an earlier
-// process, passed the one reported for a final row.
+// counting makes increasing timestamps and accepts those from from on. kept is the timestamp that an earlier process
+// sent; passed is the timestamp reported for a final row.
 type counting struct{ last, from, kept, passed int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
@@ -167,7 +167,7 @@ func TestTimestampsOfKeyRise(t *testing.T) {
 	}
 }
 
-// The previous process may have requests in flight that are applied after this one has ended, regardless of the order.
+// A request of the previous process may be applied after this process has ended, even in an unordered load.
 func TestEndWaitsForEarlierProcess(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)
@@ -231,7 +231,7 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	}
 }
 
-// TestOnlyHopelessRowIsGivenUp sends rows that always fail, until only they are left and patience is at its minimum.
+// Rows that always fail are given up once only they are left and GiveUp has reduced the patience.
 func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 	away := table.Outcome{Fate: table.Again, Unavailable: true, Code: "OTSServerUnavailable"}
 	internal := table.Outcome{Fate: table.Unknown, Code: "OTSInternalServerError"}
@@ -240,7 +240,7 @@ func TestOnlyHopelessRowIsGivenUp(t *testing.T) {
 		fails    func(n, attempt int) bool
 		how      table.Outcome
 		patience int    // rounds in which nothing is written, until GiveUp is called
-		want     string // rows that are rejected
+		want     string // the rejected rows
 		gaveUp   bool   // whether that took GiveUp
 	}{
 		"the first of many":           {500, only(0), internal, 1000, "[0]", false},

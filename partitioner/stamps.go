@@ -8,24 +8,24 @@ import (
 
 // Stamps makes timestamps, in milliseconds, for rows whose cells have none.
 type Stamps interface {
-	// Next returns a timestamp above after, by the service's clock.
+	// Next returns a timestamp above after and near the service's time.
 	Next(after int64) int64
 	// Wait returns the time until Next can return a timestamp above after.
 	Wait(after int64) time.Duration
 	// Takes reports whether the table still accepts a timestamp.
 	Takes(ms int64) bool
-	// Kept returns the timestamp with which an earlier process sent a suspect row, 0 if it did not.
+	// Kept returns the timestamp with which an earlier process sent a suspect row, or 0 if none is known.
 	Kept(r table.Ref) int64
-	// Passed notes that a suspect row that may delete columns is final: it may hide cells of its key up to the timestamp.
+	// Passed notes that a suspect row that may delete columns is final. It may hide cells of its key up to timestamp ms.
 	Passed(r table.Ref, ms int64)
 }
 
-// maxRestamps limits the new timestamps that a row gets because its last one may have been refused.
+// maxRestamps limits how often a row gets a new timestamp because its last one may have been refused.
 const maxRestamps = 3
 
 // stamp sets the timestamp of the last row in the flight. A row that may have been applied keeps its timestamp, so it
-// leaves one version. It is above that of the key's previous row: it is undefined which of two writes of a cell with
-// the same timestamp wins, and whether a deletion hides a cell stamped earlier but written later.
+// leaves one version. Every timestamp is above that of the key's previous row, as it is undefined which of two writes
+// with the same timestamp wins, and whether a deletion hides a cell stamped earlier but written later.
 func (c *Cutter) stamp(k *key, f *Flight) {
 	if c.o.Stamps == nil {
 		return
@@ -36,7 +36,7 @@ func (c *Cutter) stamp(k *key, f *Flight) {
 	f.Outcomes[len(f.Outcomes)-1].Stamp = k.stamping.stamp
 }
 
-// stamped notes that no further row of the key may have the final row's timestamp, or a lower one.
+// stamped notes that later rows of the key must have timestamps above the final row's.
 func (c *Cutter) stamped(k *key) {
 	if c.o.Stamps == nil || k.stamping.stamp == 0 {
 		return
@@ -55,7 +55,7 @@ func (c *Cutter) stamped(k *key) {
 	}
 }
 
-// pauses defers a key whose next row would be too early for a new timestamp, and reports whether it did.
+// pauses reports whether the key's next row must wait for a new timestamp, and if so sets when the key is due.
 func (c *Cutter) pauses(now time.Time, k *key) bool {
 	if c.o.Stamps == nil || c.o.Unordered || k.stamping.after == 0 {
 		return false
@@ -67,7 +67,7 @@ func (c *Cutter) pauses(now time.Time, k *key) bool {
 	return wait > 0
 }
 
-// Stamped calls each with the rows that have left their lane, are not final and may have been applied with ms.
+// Stamped calls each with every row in Out that may have been applied, and its timestamp in milliseconds.
 func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
 	if c.o.Stamps == nil {
 		return

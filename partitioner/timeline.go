@@ -21,7 +21,7 @@ func (c *Cutter) Wake(now time.Time) {
 	}
 }
 
-// Wait returns the time from now until a key is due, false if none is.
+// Wait returns the time until the next key is due, or false if none waits.
 func (c *Cutter) Wait(now time.Time) (time.Duration, bool) {
 	var due time.Time
 	if len(c.retry) > 0 {

@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// The start: an unknown lane sends one small request, then larger ones, then more at a time while nothing is refused.
+// The start: an unknown lane sends one small request, then larger ones, then several at once while nothing is refused.
 // An answer that is slow because of its rows reveals the rate at once. Tested by TestControlReachesTargets ("unknown",
 // "full at the start", "very fast") and TestPartitionWithoutLimitGetsFullWindow.
 const (
-	firstRows    = 25.0   // rows of the first request; fewer if they have many units
+	firstRows    = 25.0   // rows of the first request; fewer if the rows have many units
 	startRows    = 100.0  // rows of later requests, up to maxRows
 	maxRows      = 200.0  // the service's limit for a request
-	stepRows     = 1000.0 // rows accepted for one more request in flight
-	slowWindow   = 8      // requests in flight from which each clean answer adds one
-	slowAnswer   = 0.2    // seconds; longer answers may be due to their rows
-	slowerByRows = 0.6    // an answer is slow because of its rows if a quarter of them takes this share of its time
+	stepRows     = 1000.0 // accepted rows that permit one more request in flight
+	slowWindow   = 8      // from this many requests in flight on, each clean answer adds one
+	slowAnswer   = 0.2    // seconds; the rows may be the cause if an answer takes longer
+	slowerByRows = 0.6    // the rows are the cause if a quarter of them takes at most this share of the time
 )
 
-// The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
-// next; the rate is the accepted units by that time. If nothing was accepted for a while, the rate is a quota per
-// second, and a second is counted. See TestControlReachesTargets, TestLaws, TestQuotaIsMeasuredOverOneSecond.
+// The measurement: after the first throttle the bucket fills for a moment, then small requests empty it until the next
+// throttle. The rate is the units accepted meanwhile, per second. If nothing was accepted for a while, the limit is a
+// quota per second, measured over one. See TestControlReachesTargets, TestLaws, TestQuotaIsMeasuredOverOneSecond.
 const (
-	refill      = 50 * time.Millisecond  // for which the bucket fills at first
-	maxRefill   = time.Second            // the longest refill
-	measureRows = 25.0                   // rows of a request: fewer rows measure more finely
-	measureTime = 0.25                   // seconds of the approximate rate in a request
-	minSample   = 20.0                   // accepted rows that make a measurement
-	longSample  = 3 * time.Second        // after which fewer rows make one too
-	metered     = 950 * time.Millisecond // the service meters by the second: a shorter time means little
-	pressFor    = time.Second            // of repeated requests, as another load may have all capacity
-	pressRows   = 25.0                   // rows of such a request
+	refill      = 50 * time.Millisecond  // how long the bucket first fills
+	maxRefill   = time.Second            // maximum of refill
+	measureRows = 25.0                   // rows of a request: few, for a fine measurement
+	measureTime = 0.25                   // a request holds the rows of this many seconds, at the approximate rate
+	minSample   = 20.0                   // accepted rows needed for a measurement
+	longSample  = 3 * time.Second        // a measurement that takes longer needs fewer rows
+	metered     = 950 * time.Millisecond // minimum time of a measurement, as the service meters by the second
+	pressFor    = time.Second            // how long to repeat small requests, as another load may use all capacity
+	pressRows   = 25.0                   // rows of these requests
 
 	idleFor   = 100 * time.Millisecond // time without an accepted row that counts as idle
-	mostIdle  = 0.3                    // idle seconds from which only a full second gives a rate
-	idleRows  = 8.0                    // rows expected while idle from which the rate is not even
-	burstOf   = 1.3                    // times the rate, accepted in the last second: it is a quota per second
-	deadAfter = 3                      // small requests refused in a row that also show a quota
+	mostIdle  = 0.3                    // after so many idle seconds, only a full second gives a rate
+	idleRows  = 8.0                    // the rate is not even if this many rows were expected while idle
+	burstOf   = 1.3                    // a last second of this many times the rate shows a quota per second
+	deadAfter = 3                      // small requests refused in a row; they show a quota too
 )
 
-// firstRamp is the start of an unknown lane. Large rows are sent few at a time until accepted.
+// firstRamp returns the ramp of an unknown lane. The first request has only a few rows if rows are large.
 func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
@@ -52,7 +52,7 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		if p.ramp.window == 1 && p.slowForRows(now, took, units) {
 			return
 		}
-		if p.line.lateness.doubted { // a small batch will tell
+		if p.line.lateness.doubted { // a small batch will tell whether the guess is right
 			p.ramp.window, p.ramp.rows = 1, max(1, p.line.lateness.quick.units/p.perRow)
 			return
 		}
@@ -106,7 +106,7 @@ func (p *Pacer) throttled(t throttle) {
 		p.gauge.idle = max(p.gauge.idle, idle.Seconds())
 	}
 	if first && p.phase == inCruise && e.paced {
-		p.measure(t) // late answers do not tell what is refused
+		p.measure(t) // a rate derived from late answers does not predict refusals
 		return
 	}
 	t.since = t.met.Sub(p.gauge.from)
@@ -122,7 +122,7 @@ func (p *Pacer) throttled(t throttle) {
 			return
 		}
 		p.sample(t)
-		if few { // a slow lane should begin too fast, as throttles correct that at once
+		if few { // a slow lane should begin too fast rather than too slowly, as throttles correct that at once
 			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
 		}
 		p.cruise(t)
@@ -131,9 +131,9 @@ func (p *Pacer) throttled(t throttle) {
 	}
 }
 
-// slowForRows finds out, with one request in flight, whether an answer is slow because of its rows: then a quarter of
-// them is answered sooner, and the full number again as late, which rules out chance. The difference gives the rate of
-// a service that writes rows one by one. It reports whether the lane waits for such an answer, or knows the rate.
+// slowForRows finds out, with one request in flight, whether an answer is slow because of its rows. If so, a quarter of
+// the rows is answered sooner, and the full number is as slow again, which rules out chance. The difference gives the
+// rate of a service that writes rows one by one. It reports whether the lane waits for such an answer or has the rate.
 func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	r := &p.ramp
 	switch {
@@ -166,8 +166,9 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	return false
 }
 
-// queued notes that answers come late while nothing is refused: a queue at the service has grown. It means the same as
-// a throttle, without loss: the rate is the units accepted since an answer was on time, as the service was busy since.
+// queued notes that answers are late while nothing is refused: a queue at the service has grown. That is as good as a
+// throttle, and costs nothing: the service has been busy since the last answer on time, so the units accepted since
+// then give the rate.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -192,9 +193,9 @@ func (p *Pacer) queued(t throttle) {
 
 func (p *Pacer) refused(t throttle, few bool) {
 	switch {
-	case t.first: // a partition begins with an empty bucket: this says nothing about its rate
+	case t.first: // a partition begins with an empty bucket, so this says nothing about its rate
 	case p.trySmallerBatch(t):
-	case p.probe.gain >= guessGain: // it accepts more than before: the next throttle shows how much
+	case p.probe.gain >= guessGain: // it accepts more than before; the next throttle shows how much
 		p.endTrial(t.now, false)
 		if p.probe.gain >= 0.5 && t.accepted > 0 {
 			p.measure(t)
@@ -237,14 +238,15 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill longer and longer, counting from the same moment. At first it keeps asking.
+// wait lets a slow partition's bucket fill longer and longer, but keeps counting from the same moment. Until pressFor
+// has passed, it does not lengthen the pause.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
 		least = 1
 		p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	}
-	if t.accepted == 0 { // as in a used-up window: each row may be refused
+	if t.accepted == 0 { // as in a used-up window, where each row may be refused
 		p.ramp.rows = 0
 	}
 	p.ramp.rows = max(least/max(1, p.perRow), min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
@@ -255,7 +257,7 @@ func (p *Pacer) wait(t throttle) {
 // single reports whether the lane is so slow that it sends row by row.
 func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
-// sample takes the rate from the gauge. The bucket grants whole rows: on average half a row is left.
+// sample takes the rate from the gauge. The bucket grants whole rows, so half a row is left on average.
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
@@ -280,7 +282,7 @@ func (p *Pacer) sample(t throttle) {
 	p.estimate(t.now, rate)
 }
 
-// seekFreed lets a lane look for the capacity of others that have ended, and forgives the refusals that they caused.
+// seekFreed makes a lane look for capacity freed by lanes that have ended, and forgives refusals caused by those lanes.
 func (p *Pacer) seekFreed(now time.Time) {
 	switch {
 	case p.phase != inCruise || p.others.inFlight.on:
@@ -310,8 +312,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a long reach to the flow since the last throttle, unless the last second's is far
-// higher.
+// further raises the rate, after a long reach, to the flow since the last throttle, or to the last second's if that is
+// far higher.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {
@@ -320,14 +322,14 @@ func (p *Pacer) further(t throttle) {
 	e := &p.evidence
 	if last := p.recent.between(t.met.Add(-time.Second), t.now); last > 1.25*rate {
 		rate = max(rate, last)
-	} else if !e.saves { // it accepts more now or had saved up capacity: the next throttle tells
+	} else if !e.saves { // the next throttle tells whether it accepts more or had saved up capacity
 		rate = max(rate, p.rate*(1+p.probe.gain/2))
 		e.raised, e.before = t.now, p.rate
 	}
 	p.estimate(t.now, rate)
 }
 
-// again continues in cruise with the same rate, and the same start of the gauge if that is valid.
+// again continues in cruise with the same rate, and with the same gauge if that is valid.
 func (p *Pacer) again(t throttle) {
 	g := p.gauge
 	p.cruise(t)
@@ -336,8 +338,8 @@ func (p *Pacer) again(t throttle) {
 	}
 }
 
-// trySmallerBatch makes batches smaller, and returns true, if a throttle refused so much that the batch, not the rate,
-// may exceed the bucket: the rate is kept, and smaller batches show the cause.
+// trySmallerBatch makes batches smaller if a throttle refused so much that the batch may be too large for the bucket,
+// rather than the rate too high, and reports whether it did. The rate is kept; smaller batches will show the cause.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
 	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain ||
 		t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
@@ -356,7 +358,7 @@ func (p *Pacer) endTrial(now time.Time, good bool) {
 	p.size.before = 0
 }
 
-// cruise begins again at the moment the bucket was empty.
+// cruise begins to cruise, counting from the moment the bucket was empty.
 func (p *Pacer) cruise(t throttle) {
 	p.phase = inCruise
 	p.gauge.reset(t.met)
@@ -376,13 +378,13 @@ func (p *Pacer) cruise(t throttle) {
 	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
 	if p.single() && t.accepted == 0 {
-		// The bucket lacked a part of a row, and may not hold more than a row: waiting for a whole one may overflow it.
+		// The bucket lacked part of a row. If it holds no more than one row, it may overflow during a wait for a whole one.
 		p.probe.alone++
 		p.credit.level += max(0, p.held()+p.perRow*(1-heldOfRow*math.Pow(2, float64(min(p.probe.alone, 6)))))
 	}
 }
 
-// resumeAfterOutage resumes where an outage began. Measurements across it are void.
+// resumeAfterOutage resumes from the state before an outage. Measurements across the outage are void.
 func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.line.probeAt = time.Time{}
 	p.overflowed()

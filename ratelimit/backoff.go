@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Backoff is an exponential backoff with jitter: attempt n waits between half of and the whole of Base·2ⁿ⁻¹, at most
-// Max. The half keeps a crowd of workers from retrying at once; the jitter spreads them.
+// Backoff is an exponential backoff with jitter: the wait after failure n is between half of Base·2ⁿ⁻¹ and all of it,
+// and at most Max. The half keeps many workers from retrying at once; the jitter spreads them.
 type Backoff struct {
 	Base time.Duration
 	Max  time.Duration
@@ -30,7 +30,7 @@ func (b Backoff) After(attempt int) time.Duration {
 	return d - time.Duration(rand.Int64N(half+1))
 }
 
-// Wait waits for d or until the context ends, and then returns its cause.
+// Wait waits for d. If the context ends first, it returns the context's cause.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -44,11 +44,11 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts at most a quarter of For between two calls, so that a stopped process does not give up for that.
+// It counts at most a quarter of For between two calls, so that a process does not give up because it was paused.
 type Patience struct {
-	For time.Duration // without progress; 0 means forever
+	For time.Duration // maximum time without progress; 0 means forever
 
-	seen  time.Time // the last look
+	seen  time.Time // time of the last call
 	spent time.Duration
 }
 
@@ -70,8 +70,8 @@ func (p *Patience) Over(now time.Time) bool {
 // LookEvery is the time between calls of Over; 0 means never.
 func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
 
-// Spent is the used part of For.
+// Spent is the time counted without progress.
 func (p *Patience) Spent() time.Duration { return p.spent }
 
-// Inherit takes over another's spent time.
+// Inherit takes over the spent time of another Patience.
 func (p *Patience) Inherit(from *Patience) { p.seen, p.spent = from.seen, from.spent }

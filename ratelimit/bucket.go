@@ -6,7 +6,7 @@ import (
 )
 
 // Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes all it needs. So a
-// take larger than the burst passes, and later ones wait for it. Nil never waits. It is not safe for concurrent use.
+// take may exceed the burst, and later ones wait longer. A nil Bucket never waits. It is not safe for concurrent use.
 type Bucket struct {
 	rate  float64 // tokens per second
 	burst float64 // maximum tokens kept
@@ -14,8 +14,8 @@ type Bucket struct {
 	at    time.Time
 }
 
-// NewBucket returns a bucket that fills with rate tokens a second and holds at most burst's inflow. It begins empty and
-// without debt, so a run keeps to the rate from its first second. The rate must be positive and finite, or it is nil.
+// NewBucket returns a bucket that gains rate tokens per second and holds at most the inflow of burst. It begins empty
+// and without debt, so a run keeps to the rate from its first second. It is nil unless rate is positive and finite.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {
 		return nil

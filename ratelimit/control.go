@@ -12,13 +12,13 @@ type line struct {
 	lateness    lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
-	sends       []send    // not yet processed by the server, as far as answers show
+	sends       []send    // not yet processed by the server, judging by the answers
 	out         bool      // the partition does not serve
-	blocked     bool      // nothing of the last batch was accepted
-	askFrom     time.Time // when the next small probe may leave
-	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
+	blocked     bool      // none of the last batch was accepted
+	askFrom     time.Time // when the next small probe may be sent
+	odd         bool      // a whole batch was refused after many clean answers; forgiven if the next one is accepted
 	clean       int       // clean answers in a row
-	calm        time.Time // until then nothing should be refused
+	calm        time.Time // nothing should be refused before this time
 	young       bool      // split from another lane and not throttled yet
 	outSince    time.Time
 	probeAt     time.Time
@@ -45,20 +45,20 @@ func (l *line) sentSince() float64 {
 	return sum
 }
 
-// ramp paces the start and measure phases, which have no rate, by clean answers.
+// ramp paces the start and measure phases, in which the rate is unknown, by clean answers.
 type ramp struct {
-	from   time.Time // nothing is sent before
+	from   time.Time // nothing is sent before this time
 	window int       // requests in flight
 	rows   float64   // rows of a batch
 	clean  float64   // clean answers, or accepted rows, since the last step
 	slow   float64   // seconds that the slow answer took
 	slowed float64   // units of its request
-	fast   float64   // seconds of the answer to a quarter of its rows
+	fast   float64   // seconds that the answer to a quarter of its rows took
 	fastOf float64
 	pause  time.Duration
 }
 
-// gauge counts the units accepted since a moment with an empty bucket.
+// gauge counts the units accepted since a moment when the bucket was empty.
 type gauge struct {
 	from     time.Time
 	accepted float64
@@ -116,23 +116,23 @@ func (r *recent) between(from, to time.Time) (units float64) {
 	return units
 }
 
-// Refused units are a debt that accepted units pay off; until then cruise holds slightly below the rate. A few refusals
+// Refused units are a debt that accepted units pay off; in debt, cruise holds slightly below the rate. A few refusals
 // just after a throttle are noise and do not count. Tested by the refused shares in TestControlReachesTargets and by
 // the cells of TestLaws in which 1 % of rows or requests fail.
 const (
 	allowed     = 0.005       // share of the accepted units that may be refused
 	mostDebt    = 15.0        // longest hold, in seconds
-	leastMargin = 0.01        // of the rate: how far below it cruise holds at first
-	mostMargin  = 0.06        // of the rate: how far below it cruise holds at most
+	leastMargin = 0.01        // share of the rate by which cruise first holds below it
+	mostMargin  = 0.06        // largest such share
 	fewRefused  = 0.05        // share of a request that may be refused without cause
-	noiseOver   = 2000.0      // rows over which the share refused as noise is measured
-	calmFor     = time.Second // after a throttle: nothing should be refused
-	oddAfter    = 10          // clean answers after which a wholly refused request may be chance
+	noiseOver   = 2000.0      // number of rows over which the share refused as noise is averaged
+	calmFor     = time.Second // time after a throttle in which nothing should be refused
+	oddAfter    = 10          // after so many clean answers, a wholly refused request may be chance
 	leastOdd    = 16.0        // minimum rows of such a request
 )
 
-// isNoise reports whether so few rows were refused that lack of capacity is probably not the cause. Refusals just after
-// a throttle, when there is room, show how many to expect.
+// isNoise reports whether so few rows were refused that lack of capacity is probably not the cause. The refusals just
+// after a throttle, when there is room, show how many such refusals to expect.
 func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 	refused := units - accepted
 	few := refused <= max(fewRefused*units, 1.5*p.perRow)
@@ -140,7 +140,7 @@ func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 		return refused > 0 && (few && units >= 4*p.perRow || refused <= 2.5*p.perRow && units >= leastOdd*p.perRow)
 	}
 	e := &p.evidence
-	if units < leastOdd*p.perRow { // one row of a few means nothing
+	if units < leastOdd*p.perRow { // too few rows to tell
 		return false
 	}
 	expected := e.noise * units
@@ -160,8 +160,8 @@ func (p *Pacer) hear(refused, units float64) {
 	}
 }
 
-// isOdd reports whether a whole batch's refusal counts as chance, unless the next one is refused too. A lane that paces
-// just above its rate is refused the end of a batch.
+// isOdd reports whether the refusal of a whole batch counts as chance until the next one is refused too. If a lane only
+// paces above its rate, just the end of a batch is refused.
 func (p *Pacer) isOdd(units, accepted float64) bool {
 	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
@@ -189,14 +189,14 @@ func (d *delivery) add(now time.Time, units float64) {
 
 func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
 
-// evidence is what refusals and late answers tell about the partition's limit.
+// evidence collects from refusals and late answers what they show about the partition's limit.
 type evidence struct {
-	debt     float64   // refused units that accepted ones have not paid off yet
-	agreed   int       // estimates in a row that agreed
+	debt     float64   // refused units that accepted units have not paid off yet
+	agreed   int       // consecutive estimates that agreed
 	refused  time.Time // when anything was last refused for lack of capacity
 	delivery delivery
 	queue    bool // answers came late
-	paced    bool // the rate was derived from late answers
+	paced    bool // the rate is derived from late answers
 	saves    bool // unused capacity is saved up, as in a bucket
 	raised   time.Time
 	before   float64 // the rate before it was raised
@@ -221,7 +221,8 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne returns the part of a rate that is certainly one partition's, as a load learns late of splits.
+// ofOne returns the part of a rate that is certainly one partition's: a load learns late of splits, and its lane may
+// have had several partitions' rate meanwhile.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {
@@ -232,47 +233,47 @@ func (l *lowest) ofOne(rate float64) float64 {
 }
 
 // Cruise: a lane paces slightly above the rate, so that an occasional throttle measures it again; without a throttle it
-// reaches further. After one it leaves room in the bucket for network jitter. Tested by TestControlReachesTargets
+// reaches further. After a throttle it leaves room in the bucket for jitter. Tested by TestControlReachesTargets
 // ("eight times", "0.4 for a while") and TestLaws.
 const (
-	usualGain   = 0.02                   // of the rate: how far above it cruise paces
+	usualGain   = 0.02                   // share of the rate by which cruise paces above it
 	addRows     = 2.0                    // additional rows per second
-	maxAdd      = 0.01                   // of the rate: limit of addRows
-	guessGain   = 0.1                    // gain from which a throttle says more about the reach than about the rate
-	maxGain     = 1.0                    // of the rate: limit of the reach
+	maxAdd      = 0.01                   // limit of addRows, as a share of the rate
+	guessGain   = 0.1                    // at this gain, a throttle says more about the reach than about the rate
+	maxGain     = 1.0                    // limit of the gain
 	freedGain   = 0.25                   // gain after other lanes have ended or the partition was split
 	minCruise   = 300 * time.Millisecond // shortest cruise that ends a trial of smaller requests
-	provedAfter = 5 * time.Second        // after which a raised rate is taken to be right
-	agreeing    = 0.1                    // of a rate: measurements that differ by less agree
-	cutHeard    = 10 * time.Second       // for a load to learn of a split; until then a rate may be of several partitions
-	muchLess    = 0.75                   // of a rate: a recent lower one is that of one partition
+	provedAfter = 5 * time.Second        // a raised rate counts as right after this time
+	agreeing    = 0.1                    // share of a rate; measurements that differ by less agree
+	cutHeard    = 10 * time.Second       // until a load has learned of a split: before, a rate may be several partitions'
+	muchLess    = 0.75                   // a recent rate below this share of the current one is one partition's
 
-	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle
+	reserve     = 0.04  // seconds' worth of the rate left in the bucket after a throttle
 	heldRows    = 0.1   // minimum rows left there
-	heldOfBatch = 0.2   // maximum, of the largest request, if the bucket is small
-	heldOfRow   = 0.008 // of a row, for a lane that sends single rows; doubles with each consecutive refusal
+	heldOfBatch = 0.2   // maximum left there if the bucket is small, as a share of the largest request
+	heldOfRow   = 0.008 // share of a row, for a lane that sends single rows; doubles with each consecutive refusal
 )
 
 // Requests in cruise: small ones cost CPU, large ones are bursts that a small bucket refuses. Tested by
 // TestControlReachesTargets ("small", "tiny", "rows of 100", requests as a multiple of the least).
 const (
-	batchTime   = 0.2                   // seconds of the rate in a request
-	leastTime   = 0.07                  // minimum, even if throttles suggest a smaller bucket
-	fewRows     = 50.0                  // minimum rows of a request, unless that is over half a second's
-	finerTime   = 0.1                   // seconds of the rate if refusals are costly
-	finestTime  = 0.05                  // seconds of the rate while refusals are expected
-	askTime     = 0.02                  // seconds of the rate in a request that tests if anything is accepted at all
-	askEvery    = 40 * time.Millisecond // between two rows that test if anything is accepted at all
-	regrowAfter = 20 * time.Second      // after which larger requests are tried again
+	batchTime   = 0.2                   // a request holds the rows of this many seconds
+	leastTime   = 0.07                  // its minimum, even if throttles suggest a smaller bucket
+	fewRows     = 50.0                  // minimum rows of a request, unless they take more than half a second
+	finerTime   = 0.1                   // batchTime if refusals are costly
+	finestTime  = 0.05                  // batchTime while refusals are expected
+	askTime     = 0.02                  // batchTime of a request that tests whether anything is accepted
+	askEvery    = 40 * time.Millisecond // time between two rows that test whether anything is accepted
+	regrowAfter = 20 * time.Second      // time until larger requests are tried again
 )
 
-// credit is the units that cruise may send; it grows with time.
+// credit is the number of units that cruise may send, which grows with time.
 type credit struct {
 	level float64
 	at    time.Time
 }
 
-// probe is how far above the rate cruise paces.
+// probe tells how far above the rate cruise paces, and since when.
 type probe struct {
 	gain   float64
 	since  time.Time
@@ -284,11 +285,11 @@ type probe struct {
 
 // size holds the known limits of batches that fit the server's bucket.
 type size struct {
-	most   float64 // maximum rows
+	most   float64 // maximum rows of a batch
 	before float64 // most before the trial; 0 means no trial
 	at     time.Time
 
-	notBefore time.Time // of the next trial
+	notBefore time.Time // earliest time of the next trial
 }
 
 // throttle is an answer that refused rows.
@@ -308,7 +309,7 @@ func (p *Pacer) speed() float64 {
 	return v
 }
 
-// batch is a batch's size in cruise, in units. Small batches cost requests; large ones overflow small buckets.
+// batch returns the units of a batch in cruise. Small batches need more requests; large ones overflow small buckets.
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
@@ -329,8 +330,8 @@ func (p *Pacer) batch() float64 {
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
-// held is the units that cruise leaves in the server's bucket after a throttle: room for network jitter. Together with
-// a batch they must fit in the bucket, or it overflows before every batch.
+// held returns the units that cruise leaves in the server's bucket after a throttle, as room for network jitter. With a
+// batch, they must fit in the bucket, or it overflows before every batch.
 func (p *Pacer) held() float64 {
 	held := max(reserve*p.rate, heldRows*p.perRow)
 	if p.size.most < maxRows {
@@ -369,8 +370,8 @@ func (p *Pacer) advance(now time.Time) {
 	}
 }
 
-// reach reaches further up if nothing was throttled for a while. Only time in which the lane sent at its limit counts:
-// a starved lane learns nothing, and must not return with a fictitious rate.
+// reach raises the gain if nothing was throttled for a while. Only time in which the lane sent at its limit counts: a
+// lane that lacks rows learns nothing, and must not come back with a fictitious rate.
 func (p *Pacer) reach(now time.Time) {
 	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
 	if p.evidence.queue {
@@ -401,7 +402,7 @@ func (p *Pacer) reach(now time.Time) {
 	p.probe.gain = min(2*p.probe.gain, maxGain)
 }
 
-// regrow occasionally allows larger batches again: a small bucket is detected again, and a mistake is not permanent.
+// regrow occasionally allows larger batches again, so that a mistake is not permanent; a small bucket is found again.
 func (p *Pacer) regrow(now time.Time, after time.Duration) {
 	if p.size.before == 0 && p.size.most < maxRows && now.Sub(p.size.at) >= after {
 		p.size.most, p.size.at = min(1.25*p.size.most, maxRows), now

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// inFlightLimit limits the units in flight for a partition that limits those and not a rate: while it serves that many
-// requests, or rows, it refuses more at once. Accepted rows take time, so refusals arrive much sooner. That reveals the
-// limit, as a bucket answers both equally fast. If parts of requests are refused above a fixed level, one row probes.
+// inFlightLimit limits the units in flight, for a partition that limits those rather than a rate: while it serves that
+// many requests, or rows, it refuses any more at once. Accepted rows take time, so refusals arrive much sooner, which
+// gives the limit away: a bucket answers both equally fast. If requests are refused in part, always above the same
+// level, one more row is sent to find out.
 //
-// Then as much is kept in flight as was served together, without any pace; occasionally a probe sends one row more,
-// then two, and so on. Refusals of rows for which there should be room show that the limit is a rate after all.
+// Once the limit is known, as much is kept in flight as was served together, without a rate. Occasionally a probe sends
+// one row more, then two, and so on. If rows that should fit are refused, the limit is a rate after all.
 type inFlightLimit struct {
 	flying []visit
 	last   time.Time // when the last request left
@@ -21,11 +22,11 @@ type inFlightLimit struct {
 	most  int       // requests served together
 	room  float64   // units served together
 	more  float64   // units of the next probe, beyond both
-	asks  time.Time // when the probe may leave
+	asks  time.Time // when the probe may be sent
 	begun time.Time // when that much was first in flight
 	since int       // answers since the last refusal
 	wrong int       // refusals although there should be room
-	until time.Time // after it proved to be a rate: do not look for it before
+	until time.Time // the limit proved to be a rate: do not look for another before this time
 	again time.Duration
 }
 
@@ -37,14 +38,14 @@ type signs struct {
 	heard  int        // answers in this period
 	way    float64    // seconds that a refusal took
 	level  float64    // units served together when part of a request was refused
-	same   int        // times in a row that level was the same
+	same   int        // number of times in a row that level was the same
 }
 
 // visit is a request in flight.
 type visit struct {
 	at    time.Time
 	units float64
-	with  float64 // units being served when it arrives, as far as is known
+	with  float64 // units being served when it arrives, as far as the lane knows
 	and   int     // requests being served then
 	probe bool
 }
@@ -53,10 +54,10 @@ const (
 	inFlightAlike  = 3                // refusals that show a limit of requests in flight
 	inFlightWrong  = 4                // refusals that disprove it
 	inFlightWay    = 0.02             // minimum seconds between a request and a probe
-	inFlightProbe  = 2 * time.Second  // until a refused probe is repeated
-	inFlightAgain  = 20 * time.Second // until a disproved limit is looked for again, at first
+	inFlightProbe  = 2 * time.Second  // time until a refused probe is repeated
+	inFlightAgain  = 20 * time.Second // time until a disproved limit is first looked for again
 	inFlightLonger = 10 * time.Minute // maximum of inFlightAgain
-	inFlightSlow   = 1.5              // an answer that takes this many times a refusal's time was served
+	inFlightSlow   = 1.5              // a request was served if its answer takes this many times as long as a refusal
 	inFlightLeast  = 0.02             // minimum seconds beyond a refusal's time
 	inFlightForget = 20               // answers after which refusals are forgotten
 )
@@ -81,11 +82,11 @@ func (c *inFlightLimit) forget(inFlight int) {
 	}
 }
 
-// back removes a request that is no longer in flight. Requests sent after it was served never met it.
+// back removes a request that is no longer in flight. Requests sent after it was served did not arrive during it.
 func (c *inFlightLimit) back(sent, now time.Time, units, way float64) visit {
 	v := visit{at: sent}
 	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })
-	if i < 0 { // not all of its rows are reported
+	if i < 0 { // not all of its rows are in the report
 		i = slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) })
 	}
 	if i >= 0 {
@@ -102,8 +103,8 @@ func (c *inFlightLimit) back(sent, now time.Time, units, way float64) visit {
 	return v
 }
 
-// hears looks for a limit of the units in flight, and reports whether there is one. A request refused as a whole is not
-// served: its answer arrives much sooner. One such answer suffices if the service takes long for rows.
+// hears looks for a limit of the units in flight, and reports whether there is one. A wholly refused request is not
+// served, so its answer arrives much sooner. One such answer suffices if the service takes long for rows.
 func (c *inFlightLimit) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
 	if c.signs.same >= inFlightAlike && v.units <= perRow && accepted > 0 {
@@ -146,7 +147,7 @@ func (c *inFlightLimit) serving(now time.Time) (n int) {
 	return n
 }
 
-// serve notes how many seconds the answer to accepted rows took.
+// serve notes how many seconds an answer to accepted rows took.
 func (c *inFlightLimit) serve(took float64) {
 	if c.signs.heard++; c.signs.heard > inFlightForget || c.signs.served[0] == 0 {
 		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0
@@ -162,7 +163,7 @@ func (c *inFlightLimit) serves() float64 {
 	return min(c.signs.served[0], c.signs.served[1])
 }
 
-// asking reports whether one more row, sent while a request is served, would tell whether units in flight are limited.
+// asking returns when to send one more row while a request is served; ok reports whether that would reveal a limit.
 func (c *inFlightLimit) asking(now time.Time) (at time.Time, ok bool) {
 	return c.last.Add(duration(inFlightWay)), c.signs.same >= inFlightAlike && c.signs.alike == 0 && len(c.flying) == 1 &&
 		!now.Before(c.until)
@@ -178,7 +179,7 @@ func (c *inFlightLimit) begin(now time.Time, perRow float64) {
 	c.signs.same, c.begun = 0, now
 }
 
-// next returns the units that may leave, 0 if none before an answer, and when.
+// next returns how many units may be sent and when, 0 if none may be sent before an answer.
 func (c *inFlightLimit) next(now time.Time, perRow, queued float64) (units float64, at time.Time) {
 	batch := min(queued, max(perRow, min(maxRows, math.Floor(c.room/float64(c.most)/perRow+1e-9))*perRow))
 	flying := c.units()
@@ -191,7 +192,7 @@ func (c *inFlightLimit) next(now time.Time, perRow, queued float64) (units float
 	return min(queued, c.more), later(c.asks, c.last.Add(duration(inFlightSlow*max(c.signs.way, inFlightWay))))
 }
 
-// answered takes an answer, and reports whether there is no such limit.
+// answered takes an answer and reports whether it disproves the limit.
 func (c *inFlightLimit) answered(v visit, now time.Time, accepted, perRow float64) bool {
 	whole := accepted >= v.units*(1-1e-9)
 	switch {
@@ -213,7 +214,7 @@ func (c *inFlightLimit) answered(v visit, now time.Time, accepted, perRow float6
 		c.serve(now.Sub(v.at).Seconds())
 		return c.serves() < max(inFlightSlow*c.signs.way, inFlightWay)
 	}
-	if v.at.Before(c.begun) { // it left before the limit was known
+	if v.at.Before(c.begun) { // it was sent before the limit was known
 		c.most = max(c.most, c.serving(now))
 		return false
 	}
@@ -236,7 +237,7 @@ func (c *inFlightLimit) end(now time.Time) {
 	c.on, c.signs.clear, c.until = false, 0, now.Add(c.again)
 }
 
-// takesInFlightLimit takes an answer, and reports whether the units in flight are limited.
+// takesInFlightLimit takes an answer and reports whether the units in flight are limited.
 func (p *Pacer) takesInFlightLimit(v visit, now, met time.Time, accepted float64) bool {
 	c := &p.others.inFlight
 	switch {

@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// Late answers: if nothing is refused, answers slower than the shortest way reveal a queue. The rate is the units
-// answered since the last answer on time. Tested by the cells with a queue in TestControlReachesTargets, by
-// TestChanceLatenessSlowsNoLane and by TestLaws.
+// Late answers: if nothing is refused, answers slower than the shortest way (the round trip without a queue) reveal a
+// queue. The units answered since the last answer on time give the rate. Tested by the cells with a queue in
+// TestControlReachesTargets, by TestChanceLatenessSlowsNoLane and by TestLaws.
 const (
-	delayOfWay    = 0.5                    // of the shortest way: tolerated delay of an answer
-	mostDelay     = 0.1                    // seconds of tolerated delay in addition
-	patientRows   = 200.0                  // rows per second up to which a lane tolerates all of that
-	lessPatience  = 0.2                    // less of it for each e-fold of more rows
-	leastPatience = 0.6                    // minimum of it: the larger of two loads yields sooner
-	lateAnswers   = 2                      // late answers in a row that show a queue
+	delayOfWay    = 0.5                    // tolerated delay of an answer, as a share of the shortest way
+	mostDelay     = 0.1                    // seconds of delay tolerated in addition
+	patientRows   = 200.0                  // up to so many rows per second, a lane tolerates all of mostDelay
+	lessPatience  = 0.2                    // share of mostDelay that it tolerates less for each e-fold of more rows
+	leastPatience = 0.6                    // least tolerated share of mostDelay: the larger of two loads yields sooner
+	lateAnswers   = 2                      // number of consecutive late answers that show a queue
 	lateFor       = 150 * time.Millisecond // minimum time that they span
 	othersDelay   = 0.05                   // seconds by which a lane's way may exceed other lanes' in the same queue
-	wayFor        = 20 * time.Second       // after which the shortest way is measured again
-	refusesFor    = time.Minute            // after a refusal, late answers mean no queue
-	ownQueue      = 2                      // answers on time to single requests that show that a queue is the lane's own
+	wayFor        = 20 * time.Second       // time until the shortest way is measured again
+	refusesFor    = time.Minute            // time after a refusal in which late answers do not mean a queue
+	ownQueue      = 2                      // this many answers on time to single requests show a queue of the lane's own
 	leastBusy     = 300 * time.Millisecond // busy time for an estimate while the lane paces near its rate
-	mostSlower    = 0.5                    // times the rate: late answers lower it at most to that
-	deliveryFor   = 5 * time.Second        // the highest delivery of that time bounds it from below
-	queueHold     = 0.5                    // seconds until cruise reaches further
+	mostSlower    = 0.5                    // late answers lower the rate at most to this share of it
+	deliveryFor   = 5 * time.Second        // the rate is at least the highest delivery in this time
+	queueHold     = 0.5                    // seconds until cruise raises its gain
 )
 
 type lateness struct {
-	way         [2]float64 // seconds of the fastest answer in this and the last period
+	way         [2]float64 // seconds of the fastest answer, in this period and the last
 	waySince    time.Time
 	freeAt      time.Time // the last answer that was not late
-	perUnit     float64   // seconds that the service takes for a unit, if known
+	perUnit     float64   // seconds that the service takes for a unit; 0 means unknown
 	lateFrom    time.Time
 	late        int     // answers in a row that came late
 	by          float64 // seconds by which the last answer exceeded the shortest way
-	aloneOnTime int     // answers on time in a row to requests sent when no other of the lane was in flight
+	aloneOnTime int     // consecutive answers on time to requests sent while no other request of the lane was in flight
 	quick       answer  // the fastest answer to a request that was alone
 	guessed     bool    // perUnit was derived from quick
 	doubted     bool    // no smaller request has been answered since the guess
-	refuted     bool    // a smaller request took as long
-	others      float64 // seconds of the fastest answer to any lane of the table if most meet a queue; 0 means none
+	refuted     bool    // a smaller request took as long, so the guess was wrong
+	others      float64 // seconds of the fastest answer to any lane of the table, if most of them meet a queue; else 0
 }
 
-// answer is how many seconds the answer to a number of units took.
+// answer holds a request's units and the seconds until its answer.
 type answer struct{ units, took float64 }
 
 // alone takes the answer to the only request in flight. Its excess over a smaller request's time is attributed to its
-// rows, until answers are late. If the next small request takes as long, a queue of other lanes was the cause.
+// rows until answers are late. If the next small request takes as long, a queue of other lanes was the cause.
 func (l *lateness) alone(took, units float64) {
 	if l.doubted {
 		l.doubted = false
@@ -65,23 +65,23 @@ func (l *lateness) alone(took, units float64) {
 	}
 	slope := (took - l.quick.took) / (units - l.quick.units)
 	if slope*l.quick.units > l.quick.took {
-		return // the rows of the fastest would have taken longer
+		return // the fastest request's rows would have taken longer
 	}
 	l.perUnit, l.guessed, l.doubted = slope, true, true
 	l.way = [2]float64{l.quick.took - slope*l.quick.units, math.Inf(1)}
 	l.late, l.freeAt = 0, time.Time{}
 }
 
-// queue notes that requests wait in a queue, longer with more rows.
+// queue notes that requests wait in a queue, and drops a guessed time per unit.
 func (l *lateness) queue() {
 	if l.guessed {
 		l.perUnit, l.guessed, l.way = 0, false, [2]float64{l.quick.took, l.quick.took}
 	}
 }
 
-// queues notes an answer to that many units and reports whether it shows a queue. At the known rate the units
-// themselves occupied the service for occupied seconds, so that a lane with a larger share of a queue does not mistake
-// that for a longer way. patience, 1 or less, scales the lane's tolerance.
+// queues notes the answer to a number of units and reports whether it shows a queue. occupied is the seconds for which
+// these units occupied the service, at the known rate; without it, a lane with a larger share of a queue would see a
+// longer way. patience, 1 or less, scales the lane's tolerance.
 func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64) bool {
 	took := now.Sub(sent).Seconds()
 	if l.perUnit > 0 {
@@ -111,9 +111,9 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
 }
 
-// mostPerUnit returns the longest that the service can take for a unit, given the time of an answer. If single requests
-// in flight have shown both, the fastest of them gives the way: an equally fast answer to more units must not reduce
-// the way to nothing and make every answer to few units late.
+// mostPerUnit returns the most seconds that the service can take for a unit, given the time of an answer. It deducts a
+// measured shortest way: otherwise an equally fast answer to more units would reduce the way to nothing and make every
+// answer to few units late.
 func (l *lateness) mostPerUnit(took, units float64) float64 {
 	if !l.guessed && units >= 2*l.quick.units {
 		took = max(0, took-l.shortest())
@@ -121,7 +121,7 @@ func (l *lateness) mostPerUnit(took, units float64) float64 {
 	return took / units
 }
 
-// shortest is the way without a queue, in seconds.
+// shortest returns the way without a queue, in seconds.
 func (l *lateness) shortest() float64 {
 	way := min(l.way[0], l.way[1])
 	if l.others > 0 {
@@ -130,8 +130,8 @@ func (l *lateness) shortest() float64 {
 	return max(0, way)
 }
 
-// occupied returns the seconds for which units occupy a service that queues, if the lane has its whole rate: at most
-// those of such a lane's batch. A rate much too low would make every answer seem late, and so lower the rate further.
+// occupied returns the seconds for which units occupy a service that queues, if the lane gets its whole rate. It is at
+// most finerTime: with a rate much too low, the way would seem short and every answer late, which lowers the rate.
 func (p *Pacer) occupied(units float64) float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 0
@@ -139,8 +139,8 @@ func (p *Pacer) occupied(units float64) float64 {
 	return min(units/p.rate, finerTime)
 }
 
-// patience returns 1, or less for a fast lane of a service that queues. Loads that share a queue see the same delay, so
-// each would keep the share it happens to have: the load with the larger share therefore yields sooner.
+// patience returns 1, or less for a fast lane of a service that queues. Loads that share a queue see the same delay and
+// would each keep the share they happen to have; with less patience, the load with the larger share yields sooner.
 func (p *Pacer) patience() float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 1
@@ -148,15 +148,15 @@ func (p *Pacer) patience() float64 {
 	return min(1, max(leastPatience, 1-lessPatience*math.Log(p.rate/(patientRows*p.perRow))))
 }
 
-// ways holds the fastest answer to any lane of a table in this and the last period. A lane that begins when requests
-// already wait never sees the way without a queue; if most lanes meet one, it learns the way from the others.
+// ways holds the fastest answer to any lane of a table, in this period and the last. A lane that begins while requests
+// already queue never sees the way without a queue; if most lanes meet one, it learns the way from the others.
 type ways struct {
 	fastest     [2]float64 // seconds
 	since       time.Time
-	all, queued int // answers, of earlier periods half; and those to lanes in a queue
+	all, queued int // answers, and answers to lanes that meet a queue; halved in each period
 }
 
-// tell takes a lane's answer before the lane does.
+// tell takes a lane's answer before the lane's pacer does.
 func (w *ways) tell(p *Pacer, sent, now time.Time) {
 	took := now.Sub(sent).Seconds()
 	if w.since.IsZero() || now.Sub(w.since) > wayFor {

@@ -14,7 +14,7 @@ type lawCell struct {
 	lawScene
 }
 
-// at is the setting of a cell: lanes, units per second for each, and the round trip.
+// at is the setting of a cell: the number of lanes, units per second of each, and the round trip.
 type at struct {
 	lanes int
 	rate  float64
@@ -23,7 +23,7 @@ type at struct {
 
 const ms = time.Millisecond
 
-// length returns a time long enough for 10,000 rows of a lane: one to ten minutes.
+// length returns the time in which a lane sends 10,000 rows, but at least one and at most ten minutes.
 func (a at) length() time.Duration {
 	return time.Duration(min(max(10000/a.rate, 60), 600) * float64(time.Second))
 }
@@ -42,7 +42,7 @@ func partition(group, name string, a at, o limiter.Options) lawCell {
 	return c
 }
 
-// serve records how long a concurrency limit takes to serve a request.
+// serve sets how long a concurrency limit takes to serve a request.
 func (c *lawScene) serve(o *limiter.Options) {
 	if o.Kind != limiter.Concurrency {
 		return
@@ -52,7 +52,7 @@ func (c *lawScene) serve(o *limiter.Options) {
 	}
 }
 
-// overTable returns a cell with a table limit of the given units per second for each lane.
+// overTable returns a cell with a table limit, which is at's rate times its lanes.
 func overTable(group, name string, a at, o limiter.Options) lawCell {
 	o.Rate = a.rate * float64(a.lanes)
 	c := lawCell{group, strings.TrimSpace(name + " " + a.String()), a.scene()}
@@ -61,7 +61,7 @@ func overTable(group, name string, a at, o limiter.Options) lawCell {
 	return c
 }
 
-// both adds a bucket for each partition to a cell with a table limit: factor is their share of the table's limit.
+// both adds a bucket for each partition to a cell with a table limit. Together they have factor times that limit.
 func both(factor float64, c lawCell) lawCell {
 	c.lane = &limiter.Options{Rate: c.table.Rate / float64(c.lanes) * factor}
 	c.name += fmt.Sprintf(", buckets of %.0f", c.lane.Rate)
@@ -112,7 +112,7 @@ func (c *lawCell) wants() (share, refused, late, fair float64) {
 	return share, refused, late, fair
 }
 
-// grid combines every limiter with all lanes, rates and round trips, in addition to the listed cells.
+// grid returns cells that combine every limiter with several numbers of lanes, rates and round trips.
 func grid() (cells []lawCell) {
 	for _, kind := range limiter.Kinds {
 		for _, lanes := range []int{1, 8, 32, 256} {
@@ -131,7 +131,7 @@ func grid() (cells []lawCell) {
 	return cells
 }
 
-// lawCells returns the cells of `make laws`.
+// lawCells returns the cells that `make laws` runs.
 func lawCells() []lawCell {
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
 	full, whole, noise, spuriousWhole, lag2, lag5, long, longFull, small := bucket, bucket, bucket, bucket, bucket,

@@ -68,7 +68,7 @@ func (l inTable) answered(sent, now time.Time, units, taken float64) {
 	l.paced.answered(sent, now, units, l.table.Answered(l.p, sent, now, units, taken))
 }
 
-// worstLaw takes the worst of several runs for each figure.
+// worstLaw runs a scene with several seeds and returns the worst of each figure.
 func worstLaw(c *lawScene, seeds uint64) lawResult {
 	w := lawResult{share: math.Inf(1), fair: math.Inf(1)}
 	for seed := range seeds {
@@ -149,7 +149,8 @@ func (c *lawCell) capacity() float64 {
 	return c.lane.Rate * float64(c.lanes)
 }
 
-// figures shows the shares of units used and rows refused, the delay's 95th percentile, and the smaller load's part.
+// figures formats the share of units used, the share of rows refused, the delay's 95th percentile, and the smaller
+// load's part.
 func (c *lawCell) figures(w lawResult) string {
 	share, refused, late, fair := c.wants()
 	bold := func(miss bool, text string) string {
@@ -169,7 +170,7 @@ func (c *lawCell) figures(w lawResult) string {
 	return line
 }
 
-// TestSlowPartitionSlowsOnlyItself has one partition of seven with a tenth of the others' rate, or a unit a second.
+// One of the eight partitions has a tenth of the others' rate, or one unit per second.
 func TestSlowPartitionSlowsOnlyItself(t *testing.T) {
 	for _, part := range []float64{0.1, 0.001} {
 		c := partition("", "bucket", at{8, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket}).lasting(
@@ -186,7 +187,7 @@ func TestSlowPartitionSlowsOnlyItself(t *testing.T) {
 	}
 }
 
-// TestPartitionWithoutLimitGetsFullWindow waits for the first answers only.
+// A lane without throttles has its full window in flight as soon as the first answers have come.
 func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	for _, x := range []struct {
 		inFlight int
@@ -200,7 +201,7 @@ func TestPartitionWithoutLimitGetsFullWindow(t *testing.T) {
 	}
 }
 
-// TestControlReachesTargets runs cells that occur in practice, including those of past regressions.
+// TestControlReachesTargets runs cells that occur in practice, including cells that once regressed.
 func TestControlReachesTargets(t *testing.T) {
 	t.Parallel()
 	bucket := limiter.Options{Kind: limiter.TokenBucket, Burst: time.Second}
@@ -227,7 +228,7 @@ func TestControlReachesTargets(t *testing.T) {
 		lawCell
 		share, refused float64
 		requests       float64 // as a multiple of the minimum
-		late           float64 // seconds; 0 is not judged
+		late           float64 // seconds; 0 means not checked
 		fair           float64
 	}{
 		{of("unknown", fleet, bucket, nil), 0.99, 0.002, 1.1, 0, 0},
@@ -281,7 +282,7 @@ func TestFalseInFlightLimitIsDropped(t *testing.T) {
 		"in force %v, share %.3f, refused %.4f", p.others.inFlight.on, x.share, x.refused)
 }
 
-// TestChanceLatenessSlowsNoLane has first answers that stall by chance: the service seems slow, until later answers.
+// First answers that stall by chance make the service seem slow, but only until later answers arrive.
 func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	const first = 6
 	for stalled := range 1 << first {
@@ -306,7 +307,7 @@ func TestChanceLatenessSlowsNoLane(t *testing.T) {
 	}
 }
 
-// hasty is a lane that, for other reasons, now and then sends more at once.
+// hasty is a lane that now and then sends more than the pacer allows.
 type hasty struct {
 	paced
 	requests int
@@ -325,7 +326,7 @@ func (l *hasty) sent(now time.Time, units float64) {
 	l.paced.sent(now, units)
 }
 
-// TestDetectingWindowCostsLittle includes the first five seconds, and late timers.
+// The refused share includes the first five seconds, and timers may be late.
 func TestDetectingWindowCostsLittle(t *testing.T) {
 	for _, late := range []time.Duration{0, 20 * ms} {
 		c := partition("", "", at{32, 1000, 5 * ms}, limiter.Options{Kind: limiter.FixedWindow})
@@ -354,7 +355,7 @@ var unjudged = map[string]string{
 	"cutHeard":    "how far back the lowest rate of a split partition is searched for",
 }
 
-// TestConstantsHaveTests halves and doubles each constant of the laws and prints the tests of this package that fail.
+// TestConstantsHaveTests halves and doubles each constant of the control and prints which tests of this package fail.
 func TestConstantsHaveTests(t *testing.T) {
 	if *constantsWord == "" {
 		t.Skip("takes hours: make constants")
@@ -384,7 +385,7 @@ func must(t *testing.T, err error) {
 	conformance.Must(t, err)
 }
 
-// constant is a number of a law and the position of its value in the file.
+// constant is a constant of the control and the position of its value in the file.
 type constant struct {
 	name     string
 	from, to int
@@ -406,7 +407,7 @@ func constantsOf(t *testing.T, name string, text []byte) (all []constant) {
 	return all
 }
 
-// failed names the tests that fail when the constant is changed.
+// failed returns the names of the tests that fail when the constant is changed.
 func (c *constant) failed(t *testing.T, name string, text []byte, change string) string {
 	dir := t.TempDir()
 	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"),

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// The simulator of the law runs events in virtual time without goroutines.
+// The simulator runs the control in virtual time, event by event, without goroutines.
 
 // controller decides when and how much a lane sends. It is the Pacer, alone or with its load's share of the table.
 type controller interface {
@@ -20,7 +20,7 @@ type controller interface {
 	answered(sent, now time.Time, units, accepted float64)
 }
 
-// paced is the Pacer as a controller, including the outages of its lane.
+// paced is a controller made of a Pacer and its lane's Outages.
 type paced struct {
 	p        *Pacer
 	perRow   float64
@@ -49,32 +49,32 @@ func (l *paced) answered(sent, now time.Time, units, taken float64) {
 	l.p.Answered(sent, now, units, taken)
 }
 
-// lawScene is a load in front of limiters, or several loads.
+// lawScene is one load, or several, in front of limiters. Its many fields are the settings of a cell.
 type lawScene struct {
 	lanes       int
 	rtt, length time.Duration
 	even        bool                                     // every request takes exactly rtt, not up to a fifth more or less
 	late        time.Duration                            // mean lateness of timers, as on a busy machine
-	perRow      float64                                  // units
+	perRow      float64                                  // units of a row
 	slots       int                                      // maximum requests of a load in flight; 0 means enough
-	fed         float64                                  // rows per second that each lane gets; 0 means all at once
+	fed         float64                                  // rows per second that each lane receives; 0 means all at once
 	lane        *limiter.Options                         // of each partition; nil means no limit
 	uneven      float64                                  // the first partition's rate as a share of the others'; 0 means 1
 	table       *limiter.Options                         // over all partitions; nil means no limit
 	loads       int                                      // loads that share the table; 0 means one
 	later       time.Duration                            // when the second load begins
-	stall       time.Duration                            // of the service every 3 s, and maximum of one way in 100
+	stall       time.Duration                            // the service's pause every 3 s; limits the delay of one way in 100
 	takes       func(n int, units float64) time.Duration // time of the n-th request beyond rtt; may be nil
-	closed      time.Duration                            // how long a limit of concurrency serves a request
+	closed      time.Duration                            // how long a concurrency limit serves a request
 }
 
 type lawResult struct {
 	share    float64
 	refused  float64 // share refused, except spurious refusals, after each load's first five seconds
-	begins   float64 // the same for all rows
+	begins   float64 // share refused, of all rows
 	delay    float64 // seconds that a queue added: the mean after the first five seconds
-	late     float64 // the same, as the 95th percentile
-	fair     float64 // the smaller load's part after 60 s
+	late     float64 // 95th percentile of these seconds
+	fair     float64 // the smaller load's part of the units after 60 s
 	requests int
 	rows     float64 // accepted
 }
@@ -129,8 +129,8 @@ type lawSim struct {
 	free    []int   // workers of each load
 	ready   [][]int // lanes of each load that wait for a worker
 	trace   func(l int, now time.Time, r *lawRequest)
-	turns   func(now time.Time) (next time.Time) // sends everything that may be sent now, instead of the lanes
-	sent    [2]int                               // rows: all, and those that are measured
+	turns   func(now time.Time) (next time.Time) // if not nil, sends everything that may be sent now, for all lanes
+	sent    [2]int                               // number of all rows, and of measured rows
 	refused [2]int
 	taken   []float64 // units of each load, over the whole time
 	fairly  []float64 // units of each load after a minute
@@ -192,7 +192,7 @@ func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
 	return options
 }
 
-// possible returns the number of units that could have been accepted.
+// possible returns the units that could have been accepted.
 func (s *lawSim) possible() float64 {
 	end := s.base.Add(s.c.length)
 	of := func(o limiter.Options) float64 {
@@ -228,7 +228,7 @@ func (c *lawScene) isNoise() float64 {
 	return 1 - clean
 }
 
-// workers returns the number of requests a load may have in flight: enough not to limit it, unless slots is set.
+// workers returns the number of requests that a load may have in flight: slots, or enough not to limit it.
 func (c *lawScene) workers() int { return cmp.Or(c.slots, max(32, 4*c.lanes)) }
 
 func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
@@ -293,7 +293,7 @@ func (s *lawSim) ask(i int, now time.Time) {
 	}
 }
 
-// fed returns the units that a lane waiting for rows may send, and when: it waits 0.25 s for a full batch.
+// fed returns how many units a lane waiting for rows may send, and when. It waits 0.25 s for a full batch.
 func (s *lawSim) fed(l *lawLane, now time.Time, units float64, at time.Time) (float64, time.Time) {
 	have := math.Floor(s.c.fed*now.Sub(s.base).Seconds()+1e-6-l.rows) * s.c.perRow
 	if have >= units {
@@ -347,7 +347,7 @@ func (s *lawSim) stalled(at int64) int64 {
 	return at
 }
 
-// arrive lets the limiters decide: first the partition's, then the table's on the units that the partition accepts.
+// arrive lets the limiters decide: first the partition's, then the table's about the units that the partition accepts.
 func (s *lawSim) arrive(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)

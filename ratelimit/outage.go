@@ -6,32 +6,33 @@ import (
 )
 
 // An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer
-// would then need a minute to find its rate again. So Outages keeps the state before the first answer that accepted
-// nothing, and restores it once no bucket could be empty that long. Then the partition is probed row by row.
+// would then need a minute to find its rate again. So Outages saves the pacer's state before the first answer that
+// accepted nothing, and restores it once no bucket could be empty that long. Then the partition is probed row by row.
 
 const (
 	leastOutage    = 300 * time.Millisecond
-	windowOutage   = 1100 * time.Millisecond // minimum while it may be a used-up window
+	windowOutage   = 1100 * time.Millisecond // minimum while a used-up window may be the cause
 	bucketAgreed   = 2                       // agreeing measurements that rule out a used-up window
 	outageRows     = 10.0                    // rows that would have been accepted at the known rate
 	outageAnswers  = 3                       // consecutive answers that accept nothing
-	settledFor     = 0.5                     // seconds of the rate to be accepted before the next outage is believed
+	settledFor     = 0.5                     // seconds of the rate to accept before another outage is believed
 	probeEvery     = 100 * time.Millisecond  // mean time between probes of a partition that does not serve, at first
 	probeShare     = 8                       // the wait for a probe is at least the outage's duration divided by this
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )
 
-// Outages tells a partition's outages from a lack of capacity, and keeps the state before. The zero value is ready.
+// Outages tells a partition's outages from a lack of capacity, and saves the state before them. The zero value is ready
+// to use.
 type Outages struct {
-	kept     *Pacer // from before the answers that accepted nothing; nil while rows are accepted
+	kept     *Pacer // copy from before the answers that accepted nothing; nil while rows are accepted
 	since    time.Time
 	answers  int
 	accepted float64 // units since the last outage
 	doubtful bool    // too little was accepted since the last outage to believe in another one
 }
 
-// Refused takes an answer that accepted nothing, before the pacer does. In an outage it returns the pacer from before.
+// Refused takes an answer that accepted nothing, before the pacer does. In an outage it returns the saved pacer.
 func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage bool) {
 	if o.kept == nil {
 		o.kept, o.since, o.answers = p.clone(), sent, 0
@@ -51,7 +52,7 @@ func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage 
 	return before, true
 }
 
-// Accepted takes an answer that accepted units, after the pacer.
+// Accepted takes an answer that accepted units, after the pacer did.
 func (o *Outages) Accepted(p *Pacer, units float64) {
 	o.kept = nil
 	if o.doubtful {

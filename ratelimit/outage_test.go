@@ -9,13 +9,13 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// refusing is a lane with one request at a time to a partition that refuses everything for a while.
+// refusing is a lane, with one request in flight, to a partition that refuses everything for a while.
 type refusing struct {
 	pacer            *Pacer
 	outages          Outages
 	out              bool
 	now              time.Time
-	rate             func(since time.Duration) float64 // rate of the partition; 0 is an outage
+	rate             func(since time.Duration) float64 // the partition's units per second; 0 is an outage
 	tokens, accepted float64
 	probes           []time.Duration // times between the requests of an outage
 }
@@ -133,7 +133,7 @@ func TestSecondOutageNeedsAcceptedRows(t *testing.T) {
 	conformance.Equal(t, refuse(), true, "no outage after the partition served at its rate")
 }
 
-// A window may be used up for most of a second; a bucket with a known rate is not empty for that long.
+// A window may be used up for most of a second. A bucket with a known rate is never empty for that long.
 func TestShortOutageNeedsKnownBucket(t *testing.T) {
 	for name, c := range map[string]struct {
 		agreed         int

@@ -7,48 +7,48 @@ import (
 	"time"
 )
 
-// PacerOptions are the facts known of a lane before its first request.
+// PacerOptions holds what is known of a lane before its first request.
 type PacerOptions struct {
-	Rate        float64    // units per second to begin with, for tests; 0 means that it is measured
+	Rate        float64    // initial units per second, for tests; 0 means that the rate is measured
 	MaxInFlight int        // maximum requests of the lane in flight; 0 means 8
-	Alone       bool       // there are no other lanes to stagger it with: it begins at once
+	Alone       bool       // there are no other lanes, so it need not begin after a random wait
 	Rand        *rand.Rand // nil uses the process's source
 }
 
-// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. That rate is not published
-// and changes, so the pacer lets the partition throttle now and then. Its token bucket is then empty, so the units
-// accepted between two throttles measure the inflow, which fixed factors would only guess.
+// Pacer finds the rate of a lane: the capacity units per second that its partition accepts. That rate is not published
+// and changes, so the pacer makes the partition throttle now and then. At each throttle its token bucket is empty, so
+// the units accepted between two throttles measure the inflow, which fixed factors would only guess.
 //
-//  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
-//  2. measure: let the bucket refill for a moment, then empty it with small batches until a throttle: the rate.
+//  1. start: one request in flight at first, and more as answers come back clean. The first throttle begins 2.
+//  2. measure: let the bucket refill for a moment, then empty it with small batches. The next throttle gives the rate.
 //  3. cruise: pace slightly above that rate. So a throttle occurs every few seconds, costs a few rows, and gives a new
-//     measurement over a long time. Without one for a while the pacer reaches further up.
+//     measurement over a long time. If none occurs for a while, the pacer raises its pace further.
 //
 // The limit need not be a token bucket. Its refusals show what it is:
 //
-//   - Refused units are a debt; accepted units pay it off at half a percent. A bucket paced just above its rate refuses
-//     a few rows now and then. If a refusal costs a whole batch, cruise holds slightly below the rate until it is
-//     earned, and tries more in small batches.
-//   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted
-//     for a while and then much is a quota per second (a window): then cruise holds slightly below the units accepted
-//     in the last second, and pushes above it now and then (quota). While nothing is accepted, a few rows probe.
-//   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since
-//     latency also grows on busy processors, the rate is never set below what came back in some second of the last five
-//     to ten.
-//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight.
-//   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch
-//     refused as a whole after many clean answers, if the next is taken.
+//   - Refused units are a debt, which accepted units pay off at half a percent. A bucket paced just above its rate
+//     refuses a few rows now and then. If a refusal costs a whole batch, cruise holds slightly below the rate until the
+//     debt is paid off, and tries more in small batches.
+//   - A throttle less than a second after the last changes nothing: the service meters by the second. If nothing is
+//     accepted for a while and then much, the limit is a quota per second (a window). Then cruise holds slightly below
+//     the units accepted in the last second, pushes above them now and then, and probes with a few rows in between.
+//   - Answers that come later and later while nothing is refused reveal a queue, which counts like a throttle. Since
+//     latency also grows on busy processors, the rate is never set below the units answered in the best second of the
+//     last five to ten.
+//   - A refusal that arrives much sooner than answers to accepted rows shows a limit of the units in flight.
+//   - The share of rows refused just after a throttle, when there is room, is noise, not a throttle. So is the refusal
+//     of a whole batch after many clean answers, if the next batch is accepted.
 //
-// Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a
-// measurement across it is discarded. Rows in flight count in the middle between send and answer.
+// Time in which the lane has no rows or no worker, or the partition does not serve, is no sample: credit is capped, and
+// a measurement across it is discarded. A request counts halfway between its sending and its answer.
 //
 // Calls must be in the order of the events, from one goroutine at a time.
 type Pacer struct {
 	rand   *rand.Rand // nil is the process's source
-	max    int        // requests in flight
+	max    int        // maximum requests in flight
 	phase  phase
 	rate   float64 // units per second; 0 means unknown
-	perRow float64 // units
+	perRow float64 // mean units of a row
 	alone  bool
 
 	line     line
@@ -62,11 +62,11 @@ type Pacer struct {
 	others   otherLimits
 }
 
-// otherLimits are limits of a lane in addition to a bucket, or instead of one.
+// otherLimits holds the limits of a lane besides a bucket, or instead of one.
 type otherLimits struct {
 	inFlight inFlightLimit
 	quota    quota
-	member   member // entry of the table, which may be limited
+	member   member // entry for the table, which may be limited
 }
 
 type phase int
@@ -79,12 +79,12 @@ const (
 
 // Limits of a lane.
 const (
-	spread    = 200 * time.Millisecond // lanes begin at random within this, so that they do not throttle in step
-	maxDebt   = 60.0                   // seconds for which one request may hold up a lane
-	minPerSec = 0.25                   // rows per second: a partition is tried at least every few seconds
-	maxRate   = 1e9                    // units per second
-	maxUnits  = 1e9                    // units of a row or a request
-	minPerRow = 0.001                  // units
+	spread    = 200 * time.Millisecond // lanes begin at random times within it, so that they do not throttle in step
+	maxDebt   = 60.0                   // maximum seconds for which one request holds up a lane
+	minPerSec = 0.25                   // minimum rows per second, so that a partition is tried every few seconds
+	maxRate   = 1e9                    // maximum units per second
+	maxUnits  = 1e9                    // maximum units of a row or a request
+	minPerRow = 0.001                  // minimum units of a row
 )
 
 // NewPacer returns the pacer of a lane that has sent nothing yet.
@@ -99,13 +99,14 @@ func NewPacer(o PacerOptions) *Pacer {
 }
 
 // Next returns the capacity units that the next batch may hold (at least 1) and when it may be sent; ok is false if
-// nothing may be sent before an answer. inFlight is the lane's requests in flight, perRow the mean units of its rows:
-// batches are sized in rows, because requests are limited in rows.
+// nothing may be sent before an answer. inFlight is the number of the lane's requests in flight. perRow is the mean
+// units of its rows: batches are sized in rows, because requests are limited in rows.
 func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool) {
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))
 }
 
-// NextOf is Next for a lane with only queued units and no more soon: a partial batch need not wait for full credit.
+// NextOf is Next for a lane with only queued units and no more soon. A partial batch need not wait for a whole one's
+// credit.
 func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool) {
 	p.open(now, perRow)
 	units, at, ok = p.next(now, inFlight, queued)
@@ -115,7 +116,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
 	p.others.inFlight.forget(inFlight)
-	if p.line.out { // a probe is one row, usually too early
+	if p.line.out { // a probe is only one row, as it is usually too early
 		return p.perRow, at, inFlight == 0
 	}
 	if p.phase == inStart || p.phase == inMeasure {
@@ -134,7 +135,7 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	units = min(queued, p.batch())
 	if p.line.blocked {
 		asks := askTime * p.rate
-		if !p.others.quota.on && p.gauge.refusals > 0 { // as in a used-up window: each row may be refused
+		if !p.others.quota.on && p.gauge.refusals > 0 { // as in a used-up window, where each row may be refused
 			asks = p.perRow
 		}
 		return max(p.perRow, min(units, asks)), later(at, p.line.askFrom), inFlight == 0
@@ -151,7 +152,7 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	return units, at, true
 }
 
-// Sent notes that a batch has left. It may hold more than Next allowed: the pacer then waits longer.
+// Sent notes that a batch was sent. It may hold more than Next allowed: the pacer then waits longer.
 func (p *Pacer) Sent(now time.Time, units float64) {
 	p.open(now, p.perRow)
 	if !(units > 0) || math.IsInf(units, 1) {
@@ -159,19 +160,19 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	}
 	units = min(units, maxUnits)
 	p.probe.sent += units
-	if len(p.line.sends) > 2*p.max { // after time-outs, requests without an answer
+	if len(p.line.sends) > 2*p.max { // requests without an answer, after time-outs
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
 	p.others.inFlight.left(now, units)
-	if p.phase == inCruise && !p.line.out { // probes cost nothing: most are refused
+	if p.phase == inCruise && !p.line.out { // probes use no credit, as most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
 	}
 }
 
-// Answered takes an answer: units sent, units accepted. sent is when the request left. The difference was throttled
-// (rows refused for other reasons are counted in neither).
+// Answered takes the answer to a request sent at the time sent. The units not accepted were throttled: rows refused for
+// other reasons are counted neither in units nor in accepted.
 func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.open(now, p.perRow)
 	if !(units > 0) || !(accepted >= 0) || math.IsInf(units, 1) {
@@ -191,7 +192,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.line.lateness.doubted = p.line.lateness.doubted && !p.alone
 	}
 	queues := p.line.lateness.queues(sent, now, units, p.occupied(units), p.patience())
-	if p.line.lateness.late > 0 || p.line.lateness.perUnit > 0 { // it waited in a queue before it was processed
+	if p.line.lateness.late > 0 || p.line.lateness.perUnit > 0 { // the request waited in a queue before it was processed
 		met = now.Add(-duration(p.line.lateness.shortest() / 2))
 	}
 	if visit.and == 0 {
@@ -246,7 +247,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.evidence.debt = min(p.evidence.debt+units-accepted, mostDebt*allowed*p.rate)
 	}
 	if sent.Before(p.line.throttledAt) {
-		return // refused by the same empty bucket as at the last throttle
+		return // the same empty bucket refused it as at the last throttle
 	}
 	if accepted == 0 && p.line.blocked && !p.line.odd && p.phase == inCruise {
 		p.gauge.refusals++
@@ -266,8 +267,8 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
 
-// Unavailable notes that the partition did not serve: the time until the next accepted answer is not a sample. Until
-// then Next allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
+// Unavailable notes that the partition did not serve. The time until rows are accepted again is not a sample. Until
+// then Next allows one request in flight, every 50 to 150 ms, and in a long outage every 1 to 2 s.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
 	p.overflowed()
@@ -277,15 +278,16 @@ func (p *Pacer) Unavailable(now time.Time) {
 	p.line.probeAt = now.Add(probeWait(now.Sub(p.line.outSince), p.random()))
 }
 
-// Probe probes a partition that does not serve at once, because others serve again.
+// Probe lets a partition that does not serve be probed at once, because others serve again.
 func (p *Pacer) Probe(now time.Time) {
 	if p.line.out {
 		p.line.probeAt = Earlier(p.line.probeAt, now)
 	}
 }
 
-// Child is the pacer of a partition split from this one: it begins at the parent's full rate, because each half of a
-// split partition can take as much as the whole did. A recently grown rate may be that of all the parts together.
+// Child returns the pacer of a partition split from this one. It begins at the parent's full rate, because each half of
+// a split partition can take as much as the whole did, but at a lower one if the rate grew recently: that may be the
+// rate of all the parts together.
 func (p *Pacer) Child(now time.Time) *Pacer {
 	p.open(now, p.perRow)
 	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})
@@ -295,7 +297,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 		return c
 	}
 	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
-	c.probe.gain = max(usualGain, p.probe.gain) // it continues its parent's reach
+	c.probe.gain = max(usualGain, p.probe.gain) // the child continues its parent's reach
 	if c.rate < p.rate {
 		c.probe.gain = freedGain
 	}
@@ -313,7 +315,7 @@ func (p *Pacer) SetMaxInFlight(n int) {
 	p.max = n
 }
 
-// Rate returns the partition's estimated rate in units per second, 0 while unknown.
+// Rate returns the partition's estimated rate in units per second, or 0 while it is unknown.
 func (p *Pacer) Rate() float64 { return p.rate }
 
 // State returns the phase, for progress displays: "start", "measure" or "cruise".
@@ -321,7 +323,7 @@ func (p *Pacer) State() string {
 	return [...]string{"start", "measure", "cruise"}[p.phase]
 }
 
-// open starts the clock at the first call of any kind, and notes the mean units of a row.
+// open starts the clock at the first call of any method, and notes the mean units of a row.
 func (p *Pacer) open(now time.Time, perRow float64) {
 	if perRow > 0 && !math.IsInf(perRow, 1) {
 		p.perRow = min(max(perRow, minPerRow), maxUnits)

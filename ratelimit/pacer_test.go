@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// bench drives one Pacer by plain calls, request by request, with a round trip of 10 ms.
+// bench drives one Pacer directly, request by request, with a round trip of 10 ms.
 type bench struct {
 	*testing.T
 	p   *Pacer
@@ -40,7 +40,7 @@ func (b *bench) send(room float64) (units float64) {
 	return units
 }
 
-// serve answers n batches from a one-second bucket that is empty at first.
+// serve sends n batches to a bucket that holds one second's units and is empty at first.
 func (b *bench) serve(rate float64, n int) {
 	tokens, at := 0.0, b.now
 	for range n {
@@ -124,7 +124,7 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 	}
 }
 
-// At the lane's rate a batch would take longer than the whole round trip, which must not make the way seem to be zero.
+// At the lane's rate a batch would take longer than the whole round trip. The way must not seem to be zero for that.
 func TestLowRateDoesNotShortenWay(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)
@@ -151,14 +151,14 @@ func TestChildContinuesParentsReach(t *testing.T) {
 	conformance.Equal(t, p.Child(time.Unix(1, 0)).probe.gain, usualGain, "a child of a parent that holds back: gain")
 }
 
-// recut is a table that is split. Its load learns of that late: until then its only lane sends to all parts.
+// recut is a table that is split. Its load learns of the split late: until then its only lane sends to all parts.
 type recut struct {
 	parts   int
 	rate    float64       // units per second of each part, and of the original partition
 	cut     time.Duration // time of the split, after the load began
-	heard   time.Duration // when the load learns of it, after the split
+	heard   time.Duration // time after the split at which the load learns of it
 	away    time.Duration // time after the split in which nothing is served
-	grown   float64       // factor of the rate after the split
+	grown   float64       // factor by which each part's rate grows after the split
 	apart   bool          // each batch goes to one part, as with a sorted file
 	rtt     time.Duration
 	most    int
@@ -297,7 +297,7 @@ func TestLanesOfLimitedTableAreRarelyRefused(t *testing.T) {
 			continue
 		}
 		if c.lanes > 64 && *lawSeeds == 0 {
-			continue // for make laws, as it takes four fifths of the time
+			continue // only in make laws, as it takes four fifths of the time
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -320,7 +320,7 @@ func TestTrialDistinguishesTableFromPartitions(t *testing.T) {
 				c.length = 30 * time.Second
 				s := newLawSim(&c.lawScene, theLaw, 1)
 				table := s.lanes[0].law.(inTable).table
-				table.watching.until = s.base.Add(time.Hour) // no trial by itself
+				table.watching.until = s.base.Add(time.Hour) // no trial starts by itself
 				began, ended := false, false
 				s.trace = func(_ int, now time.Time, _ *lawRequest) {
 					switch at := now.Sub(s.base); {
@@ -385,7 +385,7 @@ func TestOutageDoesNotChangeTableRate(t *testing.T) {
 	conformance.Equal(t, table.on, false, "limits while nobody serves")
 }
 
-// TestLatelyCountsAcceptedUnits compares with a list of all additions.
+// lately returns the same sums as a list of all additions.
 func TestLatelyCountsAcceptedUnits(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -430,7 +430,7 @@ func TestSharedRateStartsUnlimited(t *testing.T) {
 	conformance.True(t, s.Rate() == 0 && !s.Limits(now), "limits at %v", s.Rate())
 }
 
-// sharedLaw adapts the rate of an instance to the controller of a lane.
+// sharedLaw is a controller that follows only the shared rate of an instance.
 type sharedLaw struct{ *Shared }
 
 func (l sharedLaw) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -459,7 +459,7 @@ func TestSharedRateIsUsedWithFewRefusals(t *testing.T) {
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
-// TestRateMeasuredTooLowRisesSoon refuses whole requests, so that the capacity left by them is unknown.
+// The service refuses whole requests, so the first measurement misses the capacity that is left when it refuses one.
 func TestRateMeasuredTooLowRisesSoon(t *testing.T) {
 	const rate = 1000.0
 	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket,

@@ -9,49 +9,50 @@ import (
 // used-up window refuses everything. The rate is the units of the second before a refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
-// of a push is a debt, and the next hold lasts until it is paid off. A load alone gains nothing by pushes. Otherwise it
-// takes from the others' part: if that is over half of a push, the next ones follow soon and reach further.
+// of a push is a debt, and the next hold lasts until it is paid off. A load by itself gains nothing from a push; among
+// others, it gains part of theirs. After a push that got over half of its excess, the next one follows soon and reaches
+// further.
 //
-// Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share
-// to another yields once: it goes down to half, and waits some seconds before it pushes again. If no other lane takes
-// the rest, its pushes are not refused, and it is back within seconds.
+// Pushes alone are too expensive to even out two loads within a minute. So a lane that loses part of its former share
+// to another yields once: it halves its rate, and waits some seconds before it pushes again. If no other lane takes
+// the rest, its pushes are not refused, and it is back at its rate within seconds.
 type quota struct {
 	on      bool
-	reach   float64   // of the next push
-	best    float64   // its rate when alone
-	until   time.Time // a hold lasts at least until then
+	reach   float64   // share of the rate by which the next push exceeds it
+	best    float64   // the lane's rate when it was alone
+	until   time.Time // a hold lasts at least until this time
 	from    time.Time // when the push began
 	first   time.Time // first refusal in this push or hold
-	last    time.Time // last refusal in it
-	cost    float64   // units refused since then
-	none    int       // answers in a row that accepted next to nothing
-	yieldAt time.Time // it does not yield before
+	last    time.Time // last refusal in this push or hold
+	cost    float64   // units refused in this push or hold
+	none    int       // consecutive answers that accepted next to nothing
+	yieldAt time.Time // it does not yield before this time
 }
 
 const (
 	second = time.Second // quotas are per second
 
-	pushTime       = 0.015 // seconds of the rate in a batch of a push
-	pushRows       = 5.0   // minimum rows in it
+	pushTime       = 0.015 // a batch of a push holds the rows of this many seconds
+	pushRows       = 5.0   // minimum rows of such a batch
 	leastReach     = 0.05
 	reachedRows    = 1.5 // minimum reach of a push, in rows per second
-	mostReach      = 0.5 // more would look like an outage while a window is used up
+	mostReach      = 0.5 // with a larger reach, a used-up window would look like an outage
 	unthrottledFor = 1100 * time.Millisecond
 	heldLong       = 2 * time.Second
-	heldShort      = time.Second // after a push that got more than half
+	heldShort      = time.Second // after a push that got more than half of its excess
 
-	notable         = 0.005 // of a second's units refused in a hold: it is too close to the rate
-	lower           = 0.02  // of a second's units refused in a hold: the rate is lower
+	notable         = 0.005 // a hold is too close to the rate if this share of a second's units is refused
+	lower           = 0.02  // the rate is lower if this share of a second's units is refused in a hold
 	mostQuotaMargin = 0.03
-	usedUp          = 1 // answers that accept next to nothing and so show a used-up window
+	usedUp          = 1 // number of answers accepting next to nothing that show a used-up window
 
-	yieldBelow = 0.95 // of its rate when alone
+	yieldBelow = 0.95 // share of its rate when alone
 	yieldTo    = 0.5
 	yieldFor   = 8 * time.Second
 	yieldAgain = time.Minute
 )
 
-// bySecond takes an answer in cruise; answered is when the server answered.
+// bySecond takes an answer in cruise; answered is the time when the server answered.
 func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	q := &p.others.quota
 	refused := units - accepted
@@ -65,7 +66,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 		p.credit.level = max(p.credit.level, 0)
 	}
 	refused = p.forCapacity(units, refused, pushing)
-	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with the window used up by the push
+	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // at first, the push has used up a hold's window
 		if q.first.IsZero() {
 			q.first = answered
 		}
@@ -85,7 +86,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	}
 }
 
-// forCapacity is the part of a batch refused for lack of capacity. The rest used no capacity.
+// forCapacity returns the units of a batch that were refused for lack of capacity.
 func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	e := &p.evidence
 	if units < 4*p.perRow || refused > max(fewRefused*units, 1.5*p.perRow) {
@@ -102,8 +103,8 @@ func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	return refused - noise
 }
 
-// opened takes the first accepted row after a time without any, and reports whether that shows a used-up window: the
-// rate is the units accepted in the second before.
+// opened takes the first answer that accepts rows after a time without any, and reports whether a used-up window was
+// the cause. If so, the rate is the units accepted in the second before.
 func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	if p.phase != inCruise || !p.gauge.dead {
 		return false
@@ -129,7 +130,7 @@ func (p *Pacer) turn(now time.Time) {
 	p.push(now)
 }
 
-// push paces above the rate. A lane that has had a higher rate reaches for the same share of that.
+// push begins to pace above the rate. The reach of a lane that once had a higher rate is a share of that rate.
 func (p *Pacer) push(now time.Time) {
 	q := &p.others.quota
 	q.best = max(q.best, p.rate)
@@ -141,7 +142,7 @@ func (p *Pacer) push(now time.Time) {
 
 func (p *Pacer) pushed(now time.Time) {
 	q := &p.others.quota
-	if !p.gauge.whole { // too little was sent to reach that
+	if !p.gauge.whole { // too little was sent to reach the pace
 		p.hold(now, heldLong)
 		return
 	}
@@ -170,7 +171,7 @@ func (p *Pacer) pushed(now time.Time) {
 	p.hold(now, heldLong)
 }
 
-// hold paces just below the rate. Units in flight use some of the next second.
+// hold begins to pace just below the rate. It leaves room for units in flight, which count in the next second.
 func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 	q := &p.others.quota
 	q.until, q.first, q.cost = now.Add(atLeast), time.Time{}, 0
@@ -180,7 +181,7 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 	p.credit = credit{level: min(p.credit.level, -p.held()), at: now}
 }
 
-// refusedInHold takes refusals although the rate was not exceeded.
+// refusedInHold handles refusals in a hold, when the rate was not exceeded.
 func (p *Pacer) refusedInHold(now time.Time) {
 	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
@@ -206,7 +207,7 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	p.hold(now, lasts)
 }
 
-// acceptedUntil is the units accepted in the second before a refusal. Units at the second's beginning still count.
+// acceptedUntil returns the units accepted in the second before a refusal, including those just before that second.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
 	return p.recent.between(refused.Add(-second-blur), refused)
@@ -216,7 +217,8 @@ func (p *Pacer) owe(units float64) {
 	p.evidence.debt = min(p.evidence.debt+units, mostDebt*allowed*p.rate)
 }
 
-// earned is the share of the accepted units that may be refused. A lane that had more may regain it.
+// earned returns the share of the accepted units that may be refused. It is larger for a lane that once had a higher
+// rate, so that the lane can regain it.
 func (p *Pacer) earned() float64 {
 	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed

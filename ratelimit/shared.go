@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that
-// the partitions would have accepted; then it finds the rate like a Pacer, and grants it first come, first served.
+// Shared is the common rate of the lanes of a table or of an instance. It limits nothing until a request is refused
+// that the partitions would have accepted. Then it finds the rate as a Pacer does, and grants it in order of request.
 //
 // Refusals reported to a Shared are not reported to the lane's Pacer.
 //
@@ -16,22 +16,22 @@ type Shared struct {
 	p      *Pacer // nil until something was refused
 	rand   *rand.Rand
 	flying int
-	raised time.Time // when the rate was last raised, or something refused
-	step   float64   // of the next raise
+	raised time.Time // when the rate was last raised or a row was last refused
+	step   float64   // share of the rate by which the next raise exceeds it
 	held   time.Time // when a batch was last held back
-	whole  float64   // largest batch while the rate is sought, as larger ones are refused whole; 0 means any
+	whole  float64   // largest batch while the rate is sought, as larger ones are wholly refused; 0 means no limit
 }
 
 // NewShared returns a rate that limits nothing yet. A nil r uses the process's source of randomness.
 func NewShared(r *rand.Rand) *Shared { return &Shared{rand: r} }
 
 const (
-	limitsFor  = 500 * time.Millisecond // for which a rate that held back a batch counts as the limit
-	askAgain   = 10 * time.Millisecond  // when nothing may be sent before an answer comes in
+	limitsFor  = 500 * time.Millisecond // time for which a rate that held back a batch counts as the limit
+	askAgain   = 10 * time.Millisecond  // wait when nothing may be sent before an answer arrives
 	mostFlying = 1 << 20
 )
 
-// Next returns when a batch of units may be sent: now if nothing limits.
+// Next returns when a batch of units may be sent, which is now while nothing limits it.
 func (s *Shared) Next(now time.Time, units float64) time.Time {
 	if s.p == nil {
 		return now
@@ -47,7 +47,7 @@ func (s *Shared) Next(now time.Time, units float64) time.Time {
 	return at
 }
 
-// Sent notes that a batch has left.
+// Sent notes that a batch was sent.
 func (s *Shared) Sent(now time.Time, units float64) {
 	s.flying++
 	if s.p != nil {
@@ -58,7 +58,7 @@ func (s *Shared) Sent(now time.Time, units float64) {
 // Silent notes that a sent batch is no longer in flight although it has no answer. A later answer must not be reported.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes the answer to a batch that is not silent: units sent, units not refused by this rate, and times.
+// Answered takes the answer to a batch not reported to Silent. accepted is the units that this rate did not refuse.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -79,7 +79,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	if !s.p.others.quota.on {
 		s.p.line.blocked = false
 	}
-	s.p.line.clean = 0 // one lane's batch says little about another's
+	s.p.line.clean = 0 // one lane's answers say little about another's
 	s.raise(now, accepted < units*(1-1e-9))
 }
 
@@ -102,7 +102,7 @@ func (s *Shared) raise(now time.Time, refused bool) {
 	}
 }
 
-// Rate is the estimated rate in units per second, 0 while nothing limits.
+// Rate returns the estimated rate in units per second, or 0 while nothing limits the lanes.
 func (s *Shared) Rate() float64 {
 	if s.p == nil {
 		return 0
@@ -110,8 +110,8 @@ func (s *Shared) Rate() float64 {
 	return s.p.Rate()
 }
 
-// Most is the largest batch in units: small while the rate is being found, because a service that refuses whole
-// requests wastes the capacity left for a large one. It is infinite while nothing limits.
+// Most returns the largest batch in units. It is small while the rate is being found, because a service that refuses
+// whole requests leaves capacity unused when it refuses a large one. It is infinite while nothing limits the lanes.
 func (s *Shared) Most() float64 {
 	switch {
 	case s.p == nil:
@@ -125,7 +125,7 @@ func (s *Shared) Most() float64 {
 	return max(1, s.p.rate*sharedBatch)
 }
 
-// sharedBatch is the largest batch, in seconds of the rate. A common limit of several lanes applies to the instant.
+// sharedBatch is the largest batch, in seconds of the rate. It is small, as the batches of several lanes may coincide.
 const sharedBatch = 0.02
 
 // Limits reports whether batches have been held back lately.

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Table is the common rate of a table's lanes, if the table is limited and not only its partitions. Refusals do not
-// tell which of the two refused. If each lane looks for its rate alone, one of them is always reaching too far, and any
-// lane may be refused for it: there are many refusals, in most lanes, all the time. Then all lanes together hold just
-// below the accepted rate. If that is the table's rate, nothing more is refused. A lane that is refused meanwhile has
-// met its own limit; if that happens in every hold, the rate is useless and is given up.
+// Table is the common rate of a table's lanes, for a table that is limited itself, not only in its partitions. Refusals
+// do not tell which of the two limits was exceeded. If each lane seeks its rate by itself, one of them always reaches
+// too far, and any lane may be refused for it: most lanes are refused many rows all the time. If so, all lanes together
+// hold just below the accepted rate. If that is the table's rate, nothing more is refused. A lane that is refused
+// meanwhile has met its own limit; if that happens in every hold, the table's rate is useless and is given up.
 //
 // From then on holds and pushes alternate. A push paces further and further above the rate until something is refused:
 // the rate is the units accepted in the second before, whether the table has a bucket or a quota per second. A hold
@@ -23,17 +23,17 @@ type Table struct {
 	ways     ways
 }
 
-// tablePace is the pace of a table that limits.
+// tablePace is the pace of a table that limits its lanes.
 type tablePace struct {
 	rate float64 // units per second
-	best float64 // its highest value
-	gain float64 // how far above the rate a push is; negative in a hold
+	best float64 // highest rate so far
+	gain float64 // share of the rate by which a push exceeds it; negative in a hold
 
 	since    time.Time // when this gain began
 	sent     float64   // units since then
 	refusals tally     // from the first refusal in this hold or at this gain
 	hold     holding
-	margin   float64 // how far below the rate a hold is
+	margin   float64 // share of the rate by which a hold stays below it
 	debt     float64 // refused units not paid off yet
 	recent   lately
 
@@ -45,48 +45,48 @@ type tablePace struct {
 // holding is the current or the last hold.
 type holding struct {
 	began          time.Time
-	units, refused float64 // of requests sent in it
+	units, refused float64 // of requests sent during the hold
 }
 
 // gate lets batches through at the table's pace.
 type gate struct {
 	level float64 // units that may be sent
 	at    time.Time
-	none  bool      // next to nothing was accepted: the second is used up
-	askAt time.Time // when the next few rows are then tried
+	none  bool      // next to nothing was accepted: the second's quota is used up
+	askAt time.Time // if none: when the next few rows are tried
 	held  time.Time // when a batch was last held back
 }
 
-// doubts is the evidence against a limit of the table.
+// doubts collects the evidence against a limit of the table.
 type doubts struct {
 	before  float64   // share refused before lanes were held to a rate
 	high    float64   // the highest rate without refusals since it fell
-	fell    int       // number of times it fell
-	useless int       // holds in a row with many refusals
-	cleared time.Time // when earlier knowledge of lanes was dropped
+	fell    int       // number of times that the rate fell
+	useless int       // consecutive holds with many refusals
+	cleared time.Time // when knowledge of lanes' own limits was last dropped
 	trial   trial
 }
 
 const (
-	tableFell    = 0.75                  // of the highest rate: a lower one starts another trial
-	tableFalls   = 2                     // falls after which the lanes are left to themselves
+	tableFell    = 0.75                  // a rate below this share of the highest starts another trial
+	tableFalls   = 2                     // number of falls after which the lanes are left to themselves
 	tableHold    = time.Second           // minimum duration of a hold
-	tableSettles = 50 * time.Millisecond // for answers to requests sent before a hold, beyond the way
-	tableOwn     = 10 * time.Second      // for which a refused lane counts as having its own limit
+	tableSettles = 50 * time.Millisecond // wait for answers to requests sent before a hold, beyond the way
+	tableOwn     = 10 * time.Second      // time for which a refused lane counts as having its own limit
 	tableStep    = 500 * time.Millisecond
-	tableMost    = 0.5              // of the rate: maximum reach of a push
-	tableLeast   = 0.01             // seconds of the rate that show the refused share
-	tableBurst   = 0.03             // seconds of the rate that may be sent at once
-	tableBound   = 0.95             // of the allowed rate that is sent if the table limits
-	tableUseless = 0.01             // share of a hold's units whose refusal makes it useless
-	tableLess    = 4                // or the share refused earlier, divided by this, if larger
-	tableDoubts  = 3                // useless holds in a row that start another trial
-	tableUnused  = 5 * time.Second  // after which a rate that holds nothing back is dropped
-	tableAgain   = 20 * time.Second // until a limit is sought again, at first
-	tableLongest = 10 * time.Minute // until a limit is sought again, at most
+	tableMost    = 0.5              // maximum gain of a push
+	tableLeast   = 0.01             // a refused share means something after the units of this many seconds
+	tableBurst   = 0.03             // the units of this many seconds may be sent at once
+	tableBound   = 0.95             // share of the allowed rate that is sent if the table limits
+	tableUseless = 0.01             // a hold is useless if more than this share of its units is refused
+	tableLess    = 4                // or, if more, the share refused earlier, divided by this
+	tableDoubts  = 3                // number of consecutive useless holds that start another trial
+	tableUnused  = 5 * time.Second  // time until a rate that holds nothing back is dropped
+	tableAgain   = 20 * time.Second // time until a limit is first sought again
+	tableLongest = 10 * time.Minute // maximum time until a limit is sought again
 )
 
-// Next returns when a batch of units may be sent: now if nothing limits.
+// Next returns when a batch of units may be sent, which is now while the table does not limit it.
 func (t *Table) Next(now time.Time, units float64) time.Time {
 	if !t.on {
 		return now
@@ -105,7 +105,7 @@ func (t *Table) Next(now time.Time, units float64) time.Time {
 	return at
 }
 
-// Most is the largest batch in units. It is infinite while nothing limits.
+// Most returns the largest batch in units. It is infinite while the table does not limit.
 func (t *Table) Most() float64 {
 	if !t.on {
 		return math.Inf(1)
@@ -127,7 +127,7 @@ func (p *tablePace) advance(now time.Time) {
 	p.gate.at = now
 }
 
-// Sent notes that a batch has left.
+// Sent notes that a batch was sent.
 func (t *Table) Sent(now time.Time, units float64) {
 	if !t.on {
 		return
@@ -138,8 +138,8 @@ func (t *Table) Sent(now time.Time, units float64) {
 	t.pace.gate.askAt = now.Add(askEvery)
 }
 
-// Answered takes an answer to a lane's batch: units sent, units accepted. It returns, for the lane's pacer, the units
-// that the lane's partition did not refuse, as far as is known.
+// Answered takes the answer to a lane's batch. It returns, for the lane's pacer, the units that the lane's partition
+// did not refuse, as far as is known.
 func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64) (byLane float64) {
 	if t.watching.began.IsZero() {
 		t.watching.began = now
@@ -202,8 +202,8 @@ func (p *tablePace) own(m *member, now time.Time) bool {
 	return m.own.After(p.doubts.cleared) && now.Sub(m.own) < tableOwn
 }
 
-// exceeded takes an answer to a request sent in a push, and reports whether the table refused it. A table that gets
-// more than its rate refuses the excess in any lane; refusals by lanes' own limits do not grow with the pace.
+// exceeded takes an answer to a request sent in a push, and reports whether the push exceeded the table's rate. The
+// table refuses the excess in any lane; refusals by the lanes' own limits do not grow with the pace.
 func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) bool {
 	r := &t.pace.refusals
 	if r.round == 0 {
@@ -262,7 +262,7 @@ func (t *Table) begin(now time.Time) {
 	t.pace.gate.level, t.pace.gate.at = min(t.pace.gate.level, -reserve*t.pace.rate), now
 }
 
-// turn ends a hold, or reaches further in a push.
+// turn ends a hold, or raises the gain of a push.
 func (t *Table) turn(now time.Time) {
 	d := now.Sub(t.pace.since)
 	if t.pace.gain < 0 {
@@ -290,7 +290,8 @@ func (t *Table) turn(now time.Time) {
 	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
-// earned is the share of the accepted units that may be refused. A load that had more may regain it.
+// earned returns the share of the accepted units that may be refused. It is larger for a load that once had a higher
+// rate, so that the load can regain it.
 func (p *tablePace) earned() float64 {
 	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
 }
@@ -308,10 +309,10 @@ func (t *Table) Unserved(now time.Time) {
 	t.watching.watched, t.watching.seen = tally{}, 0
 }
 
-// Trying reports whether a trial is finding out if the table, not its partitions, limits the rate.
+// Trying reports whether a trial is running, to find out whether the table, not its partitions, limits the rate.
 func (t *Table) Trying() bool { return t.on && !t.pace.doubts.trial.until.IsZero() }
 
-// Rate is the table's estimated rate in units per second, 0 while it does not limit.
+// Rate returns the table's estimated rate in units per second, or 0 while the table does not limit.
 func (t *Table) Rate() float64 {
 	if !t.on {
 		return 0

@@ -2,7 +2,7 @@ package ratelimit
 
 import "time"
 
-// trial finds out whether the table limits: every other lane may send more, while all together send less.
+// trial finds out whether the table limits: every other lane may send more, while all lanes together send less.
 type trial struct {
 	until    time.Time // zero if no trial is running
 	round    uint64
@@ -10,10 +10,10 @@ type trial struct {
 	others   group
 }
 
-// group is the lanes favoured by a trial, or the others.
+// group counts the lanes favoured by a trial, or the others, and how many of them met their own limits.
 type group struct{ lanes, refused int }
 
-// inTrial is a lane's units in a trial.
+// inTrial counts a lane's units in a trial.
 type inTrial struct {
 	round          uint64
 	favoured       bool
@@ -25,11 +25,11 @@ func (l *inTrial) met() bool { return l.refused > tableRefutes*l.units }
 
 const (
 	tableTrial   = 2 * time.Second
-	tableFavour  = 1.3   // times its rate: pace of a favoured lane
-	tableRefutes = 0.004 // share of a lane's rows refused: by its own limit, not the table's
+	tableFavour  = 1.3   // factor of a favoured lane's rate
+	tableRefutes = 0.004 // a lane has met its own limit if more than this share of its units is refused
 	tableActive  = 3 * time.Second
-	leastShare   = 1.25 // of an even share: minimum that a lane is raised to
-	mostShare    = 2.0  // of an even share: maximum, as large batches leave the others nothing
+	leastShare   = 1.25 // a lane is raised to at least this many even shares
+	mostShare    = 2.0  // and to at most this many, as large batches leave nothing for the others
 )
 
 func (t *Table) try(now time.Time) {
@@ -81,14 +81,15 @@ func (g *group) most() bool {
 	return g.refused > 0 && float64(g.refused) >= tableLanes*float64(g.lanes)
 }
 
-// active counts the lanes that send within a few seconds.
+// active counts the lanes that sent in this period of tableActive, and in the last.
 type active struct {
 	round     uint64
 	began     time.Time
 	now, last int
 }
 
-// lift raises a lane to somewhat more than its share of the rate: refusals before the limit was known were not its own.
+// lift raises a lane to somewhat more than its share of the rate: it was not its own limit that refused rows before the
+// table's was known.
 func (t *Table) lift(p *Pacer, now time.Time) {
 	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// tableWatch looks for a limit of the table.
+// tableWatch holds the evidence for a limit of the table.
 type tableWatch struct {
-	began   time.Time // the first answer
+	began   time.Time // time of the first answer
 	watched tally
-	seen    float64   // refusals beyond what a lane causes alone, in most lanes
+	seen    float64   // sum of refused shares beyond those that lanes at their own rates cause
 	usual   float64   // recent maximum of accepted units per second
 	last    float64   // accepted units per second in the previous tally
-	until   time.Time // no new search before
+	until   time.Time // no new search before this time
 	again   time.Duration
 	round   uint64  // number of the latest tally
-	freed   float64 // units per second of lanes without rows
-	told    int     // number of times that others were told of freed capacity
+	freed   float64 // units per second freed by ended lanes, of which the others have not been told
+	told    int     // number of times that the others were told of freed capacity
 }
 
-// tally counts the units sent, and the lanes that were refused something.
+// tally counts the units sent, and the lanes that sent and that were refused rows.
 type tally struct {
 	round                    uint64 // 0 means none
 	since                    time.Time
 	units, accepted, refused float64
 	lanes, refusing          int
-	most                     float64 // maximum refused of one lane
+	most                     float64 // units refused in the lane with the most refusals
 	noise                    float64 // expected refusals without cause
 	far                      float64 // units from lanes that are far away
 }
@@ -39,24 +39,24 @@ type member struct {
 	own               time.Time // when its own limit last refused it
 }
 
-// inTally is a lane's units in a tally.
+// inTally counts a lane's refused units in a tally.
 type inTally struct {
 	round   uint64
 	refused float64
 }
 
 const (
-	tableStart   = 4 * time.Second // for lanes to find their rates
+	tableStart   = 4 * time.Second // time for lanes to find their rates
 	tableLooks   = 2 * time.Second
 	tableCounts  = 1000 // minimum rows of a tally
 	tableRefused = 0.02 // share of rows refused that lanes at their own rates do not reach
 	tableLanes   = 0.5  // share of lanes that must be refused
 	tableSeen    = 0.04 // summed excess over tableRefused that shows a limit
-	tableUsual   = 0.9  // of the usual rate: minimum accepted if the table limits
+	tableUsual   = 0.9  // at least this share of the usual rate is accepted if the table limits
 	tableFades   = 0.995
-	tableSteady  = 0.07 // maximum change of the accepted rate if the table limits
-	tableFar     = 0.08 // seconds of round trip beyond which refusals arrive too late
-	tableFreed   = 0.1  // of the usual rate: free capacity that others are told of
+	tableSteady  = 0.07 // the accepted rate changes by at most this share if the table limits
+	tableFar     = 0.08 // refusals arrive too late if the round trip takes more seconds than this
+	tableFreed   = 0.1  // others are told of freed capacity from this share of the usual rate on
 )
 
 func (t *tally) add(m *inTally, units, accepted, noise float64) {
@@ -88,7 +88,7 @@ func (t *Table) tally(now time.Time) tally {
 	return tally{round: t.watching.round, since: now}
 }
 
-// Ended notes that a lane has no more rows. Under a limit of the table or a shared one, others may take its share.
+// Ended notes that a lane has no more rows. Under a limit of the table or a shared limit, others may take its share.
 func (t *Table) Ended(p *Pacer) {
 	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
 		t.watching.freed = 0
@@ -96,7 +96,7 @@ func (t *Table) Ended(p *Pacer) {
 	}
 }
 
-// seekFreed tells a lane once that others have ended.
+// seekFreed tells a lane once that other lanes have freed capacity.
 func (t *Table) seekFreed(p *Pacer, now time.Time) {
 	if m := &p.others.member; m.told != t.watching.told {
 		m.told = t.watching.told

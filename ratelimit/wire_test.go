@@ -26,10 +26,11 @@ var (
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load of tsbench spread. Partitions of 1,000 units/s, 50 ms away: a busy machine matters little.
+// wireScene is a load of tsbench spread into partitions of 1,000 units/s. They are 50 ms away, so that a busy machine
+// matters little.
 type wireScene struct {
 	kind  string
-	table float64 // units a second of the whole table; 0 means no limit
+	table float64 // units per second of the whole table; 0 means no limit
 }
 
 const (
@@ -54,7 +55,7 @@ func (w *wireScene) String() string {
 	return w.kind
 }
 
-// reached holds the share of the capacity used until the last row, and the share of sent rows that were refused.
+// reached holds the share of the capacity used up to the last row, and the share of sent rows that were refused.
 type reached struct{ share, refused float64 }
 
 func (r *reached) add(x reached, of float64) {
@@ -85,10 +86,10 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 	return reached{float64(accepted) / (w.capacity() * last.Seconds()), 1 - float64(accepted)/float64(sent)}
 }
 
-// endingLaw is the law of a lane that runs out of rows.
+// endingLaw is the controller of a lane that runs out of rows.
 type endingLaw struct {
 	inTable
-	left *float64 // rows not in flight
+	left *float64 // remaining rows that are not in flight
 }
 
 func (l *endingLaw) sent(now time.Time, units float64) {
@@ -101,14 +102,14 @@ func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.inTable.answered(sent, now, units, accepted)
 }
 
-// wireTurns gives lanes their turns as a load does: if the table limits them, the lane with the most rows is first.
+// wireTurns picks the next lane as a load does: the one with the most rows, if the table limits them.
 type wireTurns struct {
 	sim   *lawSim
 	left  []float64 // of each lane
 	ended [wireLanes]bool
 }
 
-// send sends everything that may be sent now and returns the next time to send; zero waits for an answer.
+// send sends everything that may be sent now and returns when to send again; zero means after the next answer.
 func (w *wireTurns) send(now time.Time) (next time.Time) {
 	for {
 		next = time.Time{}
@@ -146,7 +147,7 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 
 func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
-// measure runs tsbench spread. Its start counts only for token buckets, which save up meanwhile.
+// measure runs tsbench spread. Its start counts only with token buckets, which save up units meanwhile.
 func (w *wireScene) measure(seed int) (r reached, err error) {
 	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
 		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(),
@@ -235,7 +236,7 @@ func TestWireReachesSimulatedRates(t *testing.T) {
 	fmt.Print(&table)
 }
 
-// A window that is used up at once must not be measured by the few units accepted before its second is over.
+// If a window is used up at once, its rate is not the few units accepted before its second is over.
 func TestQuotaIsMeasuredOverOneSecond(t *testing.T) {
 	w := wireScene{kind: limiter.SlidingWindow}
 	for seed := range uint64(10) {
@@ -244,7 +245,7 @@ func TestQuotaIsMeasuredOverOneSecond(t *testing.T) {
 	}
 }
 
-// The last lanes of a load into a table with one limit get all of its rate.
+// The last lanes of a load into a table with a common limit get all of its rate.
 func TestLanesTakeShareOfEndedLanes(t *testing.T) {
 	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82,
 		limiter.SlidingWindow: 0.8} {
@@ -257,7 +258,7 @@ func TestLanesTakeShareOfEndedLanes(t *testing.T) {
 	}
 }
 
-// possible returns the units that a limit could accept, and answer, from start to end, with a full bucket's content.
+// possible returns the units that a limit could accept and answer from start to end, including those of a full bucket.
 func possible(o limiter.Options, start, end time.Time) (units float64) {
 	steps := append([]limiter.Step{{Factor: 1}}, o.Steps...)
 	begins := func(step int) time.Time {
@@ -279,7 +280,7 @@ func possible(o limiter.Options, start, end time.Time) (units float64) {
 		from = from.Add(-time.Duration(from.UnixNano() % int64(length)))
 	}
 	for ; from.Before(end); from = from.Add(length) {
-		most := 0.0 // a window may accept the units of the highest rate within it
+		most := 0.0 // a window may accept units at the highest rate within it
 		for i, s := range steps {
 			if at := begins(i); at.Before(end) && at.Before(from.Add(length)) && begins(i+1).After(from) {
 				most = max(most, o.Rate*s.Factor)

@@ -6,7 +6,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is part of a queue: of a split's records [From, To), all rows with the lane's keys in Keys wait. Nil means all.
+// Part is part of a lane's queue: all rows of a split's records [From, To) whose keys are in Keys. A nil Keys means all
+// keys.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange
@@ -16,7 +17,8 @@ type Part struct {
 
 func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
 
-// narrow cuts the item's keys to the lane's. Items with the same keys are ordered only if they come from the same lane.
+// narrow cuts the item's keys to those of the lane: items with equal key ranges are in order only if all come from the
+// same lane.
 func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
 		return i // a frame is queued in every lane that has its keys
@@ -41,9 +43,9 @@ func (l *Queue) narrow(i *item) *item {
 	return i
 }
 
-// Describe calls each with every queued part, in memory and on disk. If rows are ordered, only for the first part of
-// each key range in each lane: later rows of those keys wait behind it. A recut lane has several ranges, because
-// earlier rows keep the order of their former lane, and are unordered among all rows of the new one.
+// Describe calls each with every queued part, in memory and on disk. If rows are ordered, it omits all but the first
+// part of each key range in each lane, since later rows of those keys wait. A recut lane has several ranges, because
+// earlier rows keep the order of their former lane, but have no order among the other rows of the new one.
 func (s *Lanes) Describe(each func(Part)) {
 	for n, l := range s.lanes {
 		l.describe(n, s.o.Unordered, each)

@@ -8,14 +8,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// frame is a run of a lane's rows being written to disk, on disk, or being read back.
+// frame is a run of a lane's rows that is on disk or is being written or read back.
 type frame struct {
 	parts  []part
 	rows   int
 	bytes  int64 // uncompressed
 	handle spill.Frame
 
-	abandoned bool // abandoned while being written: its rows remain in memory
+	abandoned bool // its rows left or were recut while it was being written, so it is dropped once written
 	reading   bool
 	shared    bool // its rows may belong to several lanes
 }
@@ -34,14 +34,14 @@ const (
 	maxFrameBytes = 1 << 20
 )
 
-// share is each lane's part of the memory.
+// share returns each lane's part of the memory, in bytes.
 func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(max(1, len(s.lanes)-s.idle)) }
 
-// Job is disk work. Run may be called in any goroutine; then the job goes to Done.
+// Job is the writing or reading of a frame. A Worker may run it in any goroutine; the job is then passed to Done.
 type Job struct {
 	frame *frame
 	lane  *Queue
-	items []*item // to write; their rows do not change meanwhile
+	items []*item // to write; their rows do not change while the job runs
 	rows  [][]int32
 	bytes int64
 
@@ -49,7 +49,7 @@ type Job struct {
 	err    error
 }
 
-// Next returns the next disk work, or nil.
+// Next returns the next job, or nil.
 func (s *Lanes) Next() *Job {
 	if s.o.Store == nil {
 		return nil
@@ -60,7 +60,8 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead reads back rows of a lane with less than half of its share in memory, even beyond the budget if it is empty.
+// nextRead reads back rows of a lane with less than half of its share in memory. For an empty lane, it may exceed the
+// budget.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -82,7 +83,7 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite spills from the lane with the most memory beyond its share if another is short of rows; else reading waits.
+// nextWrite spills from the lane that exceeds its share the most, if another lane is short of rows.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil
@@ -112,8 +113,8 @@ func (s *Lanes) nextWrite() *Job {
 	return s.write(best, from, to)
 }
 
-// spillable returns the first run of items only in memory, about size and at least least bytes, beyond the lane's
-// share. Runs from the front follow one another without gaps; from the end they would leave short pieces.
+// spillable returns the first run of items that are only in memory, beyond the lane's share, of about size bytes and at
+// least least. Runs chosen from the front follow one another without gaps; from the end they would leave short pieces.
 func (l *Queue) spillable(size, least, share int64) (from, to int, ok bool) {
 	from = 1 // the first item may be in use by a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
@@ -152,7 +153,7 @@ func (s *Lanes) write(l *Queue, from, to int) *Job {
 	return j
 }
 
-// Worker runs jobs and keeps their memory. Each goroutine has its own.
+// Worker runs jobs and reuses memory between them. Each goroutine needs its own.
 type Worker struct{ packed []byte }
 
 func (w *Worker) Run(store *spill.Store, j *Job) {
@@ -184,7 +185,8 @@ func read(store *spill.Store, f *frame) ([]*table.Block, error) {
 	return blocks, nil
 }
 
-// Done takes a job that has run. An error means that rows cannot be read back; a failed write keeps them in memory.
+// Done takes a job that has run. It returns an error if rows cannot be read back; after a failed write, rows remain in
+// memory.
 func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	if j.items == nil {
 		return s.loaded(j, route)
@@ -193,7 +195,7 @@ func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	return nil
 }
 
-// WriteError returns why the job's rows could not be written, for a message; the run continues.
+// WriteError returns why the job's rows could not be written, or nil. The run continues regardless.
 func (j *Job) WriteError() error {
 	if j.items == nil {
 		return nil
@@ -201,7 +203,7 @@ func (j *Job) WriteError() error {
 	return j.err
 }
 
-// written frees the memory of rows that are on disk.
+// written frees the memory of rows that are on disk now.
 func (s *Lanes) written(j *Job) {
 	s.writing -= j.bytes
 	j.lane.writing -= j.bytes
@@ -214,7 +216,7 @@ func (s *Lanes) written(j *Job) {
 		}
 		return
 	}
-	// Rows that have left meanwhile, from the front, keep the whole frame from replacing the items.
+	// If rows have left from the front meanwhile, the frame cannot replace the items.
 	if f.abandoned || !j.whole() {
 		for _, i := range j.items {
 			i.frame = nil
@@ -261,7 +263,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 		return j.err
 	}
 	f := j.frame
-	byLane := map[int][]*item{} // of a shared frame
+	byLane := map[int][]*item{} // items of a shared frame
 	var all []*item
 	for n, b := range j.blocks {
 		s.hold(b)
@@ -299,7 +301,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	return nil
 }
 
-// find returns the place of a frame on disk in the lane, -1 if it is not there.
+// find returns the index of a frame on disk in the lane's items, or -1.
 func (l *Queue) find(f *frame) int {
 	for n := l.mem; n < len(l.items); n++ {
 		if l.items[n].frame == f && l.items[n].block == nil {

@@ -8,18 +8,18 @@ import (
 )
 
 type Options struct {
-	// Budget is the memory of blocks in bytes. Half of it is divided among the lanes: each may keep its share in memory.
-	// Above half, rows beyond the lanes' shares are spilled; when it is used up, no more blocks should be pushed.
+	// Budget is the memory for blocks in bytes. Half of it is divided among the lanes, and each may keep its share in
+	// memory. Above half, rows beyond the lanes' shares are spilled. Once it is used up, no more blocks should be pushed.
 	Budget int64
-	// Store holds spilled rows; nil spills nothing.
+	// Store holds spilled rows; if nil, no rows are spilled.
 	Store *spill.Store
-	// Unordered lets rows leave out of order, so that if a partition is split at its median, both halves fill equally.
+	// Unordered lets rows leave out of order. If a partition is then split at its median, both halves fill equally.
 	Unordered bool
 	// Free is called with a reusable block when all its rows are final; nil leaves it to the garbage collector.
 	Free func(*table.Block)
 }
 
-// Lanes are all lanes' queues. They are not safe for concurrent use; Jobs may run elsewhere.
+// Lanes holds the queues of all lanes. It is not safe for concurrent use, but its Jobs may run in other goroutines.
 type Lanes struct {
 	o       Options
 	lanes   []*Queue
@@ -52,13 +52,13 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 // Full reports whether no more blocks should be pushed until rows are final or spilled. One block is always allowed.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
-// Saturated reports whether every lane holds so much that reading can wait: rows that have left the processor's caches
-// cost up to twice as much to send. If the input is ordered, some lane is short of rows and reading never waits.
+// Saturated reports whether every lane holds so many rows that reading should wait: rows that have left the processor's
+// caches cost up to twice as much to send. If the input is ordered, some lane is short of rows and reading never waits.
 func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false
 	for _, l := range s.lanes {
-		// However little memory there is, there must be rows for a few full batches.
+		// Even with little memory, there must be rows for a few full batches.
 		if !l.idle && (l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes) {
 			return false
 		}
@@ -67,7 +67,7 @@ func (s *Lanes) Saturated() bool {
 	return fed
 }
 
-// SetIdle sets for every lane whether nothing leaves it for now: then nothing is read for it. New lanes are not idle.
+// SetIdle sets for every lane whether it is idle: no rows leave it, and none are read for it. New lanes are not idle.
 func (s *Lanes) SetIdle(idle func(lane int) bool) {
 	s.idle = 0
 	for i, l := range s.lanes {
@@ -79,7 +79,8 @@ func (s *Lanes) SetIdle(idle func(lane int) bool) {
 
 const fedRows = 4 * table.MaxBatchRows
 
-// enough is the memory of rows that keeps a lane busy while others are read; several lanes get more, for runs of rows.
+// enough returns the bytes of rows that keep a lane busy while others are read. Several lanes need more than one does,
+// because a lane's rows come in runs.
 func (s *Lanes) enough() int64 {
 	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)
@@ -89,7 +90,7 @@ func (s *Lanes) enough() int64 {
 
 const fedAlone = 8 << 20
 
-// needsRows reports whether a lane has almost nothing in memory: the only reason to spill others' rows.
+// needsRows reports whether a lane has almost no rows in memory, which is the only reason to spill rows of others.
 func (s *Lanes) needsRows() bool {
 	little := s.enough() / 2
 	return slices.ContainsFunc(s.lanes, func(l *Queue) bool { return !l.idle && l.bytes < little })
@@ -98,7 +99,7 @@ func (s *Lanes) needsRows() bool {
 // DiskFull reports whether rows remain in memory because the disk is full.
 func (s *Lanes) DiskFull() bool { return s.full }
 
-// TryDisk allows the disk to be tried again.
+// TryDisk lets the disk be tried again.
 func (s *Lanes) TryDisk() { s.full = false }
 
 // SpilledRows is the number of rows spilled so far.
@@ -114,7 +115,7 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 	s.lanes[lane].push(newItem(b, s.lanes[lane].keys))
 }
 
-// PushRouted appends each row of the block to its lane by route. The block has all rows of keys.
+// PushRouted appends each row of the block to its lane by route. The block has all of its records' rows with keys.
 func (s *Lanes) PushRouted(b *table.Block, keys *table.KeyRange, route func(key []byte) int) {
 	if len(b.Rows) == 0 {
 		return
@@ -156,7 +157,7 @@ func (s *Lanes) AllFinal(rows []table.Ref) {
 	}
 }
 
-// divide divides an item into one for each lane that gets rows of it.
+// divide divides an item into one for each lane that gets some of its rows.
 func divide(i *item, route func(key []byte) int) map[int]*item {
 	parts := map[int][]int32{}
 	lane, run := -1, []int32(nil) // consecutive rows often belong to one lane
@@ -183,9 +184,9 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	return items
 }
 
-// Recut replaces the lanes by n others. same returns the old lane that has a new lane's range, or -1: such a lane is
-// kept. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old one, and
-// is routed when it is read back. keys returns the keys of a lane that is not kept; it may be nil.
+// Recut replaces the lanes by n others. same returns the old lane that a new lane keeps because it has the same range,
+// or -1. The rows of all other old lanes are routed. A frame on disk waits in every new lane that over returns for the
+// old one, and is routed when it is read back. keys returns the keys of a new lane; it may be nil.
 func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int,
 	keys func(lane int) *table.KeyRange) {
 	lanes := make([]*Queue, n)
@@ -200,7 +201,7 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 			lanes[i].keys = keys(i)
 		}
 	}
-	parts := make([][][]*item, n) // of each new lane, by old lane
+	parts := make([][][]*item, n) // items of each new lane, by old lane
 	for old, l := range s.lanes {
 		if kept[old] || len(l.items) == 0 {
 			continue
@@ -222,7 +223,7 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 	s.lanes = lanes
 }
 
-// divide divides the lane's items among the new lanes, in their order.
+// divide divides the lane's items among the new lanes and keeps their order.
 func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	divided := map[int][]*item{}
 	for _, i := range l.items {
@@ -243,8 +244,9 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	return divided
 }
 
-// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a shared
-// frame must be queued once, after all items before it in each queue. All queues have shared frames in the same order.
+// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do, except that a
+// shared frame must be queued once, after all items before it in each queue. All queues have shared frames in the same
+// order.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// run is a random life of the queues: rows arrive, leave in turns, are spilled and read back, and lanes are recut.
+// run uses the queues at random: rows arrive, leave, are spilled and read back, and lanes are recut.
 type run struct {
 	t     *testing.T
 	rnd   *rand.Rand
@@ -52,7 +52,7 @@ func (r *run) work() *Job {
 	return j
 }
 
-// keys is the number of ordering keys; a key is two bytes.
+// keys is the number of ordering keys, each of two bytes.
 const keys = 64
 
 func (r *run) route(key []byte) int {
@@ -153,7 +153,7 @@ func TestRowsOfKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 	for seed := range uint64(36) {
 		disk := spill.Options{}
 		if seed%3 == 0 {
-			disk.MaxBytes = 8 << 10 // two frames at most: the disk is full most of the time
+			disk.MaxBytes = 8 << 10 // at most two frames, so that the disk is full most of the time
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(1<<16), Unordered: seed%4 == 1},
@@ -231,7 +231,7 @@ func (r *run) check() {
 
 func TestUnreadableSpilledRowsAreAnError(t *testing.T) {
 	dir := t.TempDir()
-	r := newRun(t, 1, 2, Options{Budget: 64 << 10}, spill.Options{Dir: dir}) // the other lane is short of rows
+	r := newRun(t, 1, 2, Options{Budget: 64 << 10}, spill.Options{Dir: dir}) // the second lane is short of rows
 	for r.lanes.SpilledRows() == 0 {
 		r.lanes.Push(0, r.block(0, keys))
 		r.work()
@@ -329,7 +329,7 @@ func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {
-		// As with a sorted file, one lane after the other gets rows of many times the size of memory.
+		// As with a sorted file, one lane after the other gets rows many times as large as the memory.
 		lane := n / 1000
 		r.lanes.Push(lane, r.block(16*lane, 16*lane+16))
 		if j := r.lanes.Next(); j != nil {
@@ -381,14 +381,14 @@ func keysBetween(lo, hi int) *table.KeyRange {
 	return r
 }
 
-// described is a life of the queues in which every row is known.
+// described is a run in which every row is known.
 type described struct {
 	run
 	read   []uint16 // keys of all rows pushed, by number
 	queued map[int]bool
 }
 
-// push puts a split into the current lanes, or into those before the last recut.
+// push adds a split's rows to the current lanes. cuts are the current cuts, or those before the last recut.
 func (d *described) push(cuts []int) {
 	split := &table.Split{FirstRecord: int64(d.in)}
 	all := d.block(0, keys)
@@ -449,7 +449,7 @@ func (d *described) compare() {
 	}
 }
 
-// TestDescribeListsExactlyQueuedRows compares while rows arrive under the current and the previous cut.
+// TestDescribeListsExactlyQueuedRows compares while splits cut for the current and for the previous lanes arrive.
 func TestDescribeListsExactlyQueuedRows(t *testing.T) {
 	spilled, recuts := int64(0), 0
 	for seed := range uint64(5) {

@@ -10,14 +10,14 @@ import (
 type item struct {
 	block *table.Block // nil while the rows are only on disk
 	rows  []int32      // indices in the block; nil means all
-	next  int          // the first remaining row
+	next  int          // index of the first remaining row, in rows or in the block
 	bytes int64        // the rows' share of the block's memory
-	frame *frame       // being written if block is set, otherwise holds the rows
+	frame *frame       // being written if block is set; otherwise it holds the rows
 
-	// The item has all waiting rows of the split's records from from on, before to, with these keys.
+	// The item has all waiting rows of the split's records [from, to) with these keys.
 	keys     *table.KeyRange
 	from, to uint32
-	begun    bool // rows have left; from is the first that did
+	begun    bool // rows have left: the item now starts at its next row
 }
 
 // newItem makes an item of all of a block's rows.
@@ -64,22 +64,22 @@ func (i *item) indices() []int32 {
 
 // Queue is one lane's queue of rows.
 type Queue struct {
-	idle  bool // nothing leaves it for now
+	idle  bool // no rows leave it for now
 	all   *Lanes
 	items []*item // front first
-	mem   int     // how many items at the front are in memory
+	mem   int     // number of items in memory at the front
 	ready int     // rows in them
 	bytes int64   // memory of these rows
 	rest  int64   // bytes of memory of the items after them
 
-	keys     *table.KeyRange                     // of rows pushed now; nil means unknown
+	keys     *table.KeyRange                     // keys of rows pushed from now on; nil means unknown
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that have left the front block in this turn
-	settled  int64                               // no run of this size can be spilled until something changes; 0: unknown
+	settled  int64                               // no run of this many bytes can be spilled until a change; 0: unknown
 }
 
-// Front returns the lane's first row, false if there is none or it is on disk.
+// Front returns the lane's first row, or false if there is none or it is on disk.
 func (l *Queue) Front() (table.Ref, bool) {
 	if l.ready == 0 {
 		return table.Ref{}, false
@@ -91,7 +91,7 @@ func (l *Queue) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows counts the rows in the lane, in memory and on disk. A frame from before a recut may have another lane's.
+// Rows counts the rows in the lane, in memory and on disk. Frames from before a recut may include other lanes' rows.
 func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {
@@ -117,19 +117,20 @@ func (l *Queue) Advance() {
 		return
 	}
 	if i.frame != nil {
-		i.frame.abandoned = true // all rows left before the frame was on disk
+		i.frame.abandoned = true // all of its rows left before it was written
 	}
 	l.bytes -= i.bytes
 	l.items[0] = nil
 	l.items = l.items[1:]
-	l.turns = 0 // small blocks are already in an order that spreads over the keys
+	l.turns = 0 // the order of small blocks is already spread over the keys
 	l.mem--
 	if l.mem == 0 {
 		l.reach()
 	}
 }
 
-// Unordered rows leave in runs of turnRows from turnItems blocks at random, if blocks have at least turnedRows rows.
+// Unordered rows of blocks with at least turnedRows rows leave in runs of turnRows, each from a random one of the first
+// turnItems blocks.
 const (
 	turnRows   = 20
 	turnItems  = 128
@@ -161,7 +162,7 @@ func (l *Queue) push(i *item) {
 	}
 }
 
-// reach counts the items in memory at the front again.
+// reach updates the counts of items in memory at the front.
 func (l *Queue) reach() {
 	l.settled = 0
 	for l.mem < len(l.items) && l.items[l.mem].block != nil {
@@ -176,7 +177,7 @@ func (l *Queue) reach() {
 // Ready is the number of rows that can be taken now.
 func (l *Queue) Ready() int { return l.ready }
 
-// Bytes is the memory of the rows that can be taken now.
+// Bytes is the memory of the rows that can be taken now, in bytes.
 func (l *Queue) Bytes() int64 { return l.bytes }
 
 // More reports whether rows on disk wait after the rows that can be taken now.

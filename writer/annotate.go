@@ -12,15 +12,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Options are what some loads need besides plain writing; zero ones are unused. The workers of a load share them.
+// Options has what some loads need besides plain writing. Zero fields are unused. The workers of a load share it.
 type Options struct {
-	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamps        *Stamps         // cells without a timestamp get that of the row's outcome: updates
-	Increments    *Increments     // rows are marked, and written under a condition: increments
+	AutoIncrement *AutoIncrement  // for puts of rows with a placeholder in their key, which the service numbers
+	Stamps        *Stamps         // for updates: cells without a timestamp get that of the row's outcome
+	Increments    *Increments     // for increments: rows are marked, and written under a condition
 	When          *condition.When // each row is written only if the stored one meets it
-	Unchanged     bool            // or equals the one in table.UnchangedColumn
+	Unchanged     bool            // each row is written only if the stored one equals the value of table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
-	Expiry        *Expiry         // cells that have grown too old are left out, and the rest of their row is written
+	Expiry        *Expiry         // cells that have become too old are left out, and the rest of their row is written
 	Brief         bool            // if every row was written, Stats says so and no outcomes are set
 }
 
@@ -29,19 +29,19 @@ func (w *Writer) With(x Options) *Writer {
 	return w
 }
 
-// annotated is a request's rows as sent, if that differs from their encoding.
+// annotated holds the bytes of a request's rows, if they are not sent as encoded.
 type annotated struct {
 	data     []byte
 	ends     []int   // end of each row in data
-	asks     []byte  // follows each row
-	stamps   []int64 // of each row, if its cells get one
+	asks     []byte  // sent after each row: the request for its key, or nothing
+	stamps   []int64 // timestamp of each row, if its cells get one
 	conds    []byte
 	condEnds []int // of each row in conds, if rows have conditions
 	mark     []byte
-	bare     []byte // a row without its conditions on the stored row
+	bare     []byte // buffer for a row without its conditions on the stored row
 }
 
-// annotate makes the bytes of the rows to send next.
+// annotate sets w.sent to the bytes of the rows to send next.
 func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
@@ -101,7 +101,7 @@ func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error)
 	return nil
 }
 
-// asksKey requests a row's key as the service has completed it.
+// asksKey requests a row's key, which the service has completed.
 var asksKey = []byte{tagReturn, 2, tagReturnType, returnKey}
 
 // body returns the bytes of the request's i-th row as sent.
@@ -112,7 +112,7 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 	return part(d.data, d.ends, i)
 }
 
-// condition returns the i-th row's condition; nil means only that on existence.
+// condition returns the i-th row's condition; nil means that there is none but the existence condition.
 func (d *annotated) condition(i int) []byte {
 	if len(d.condEnds) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (d *annotated) size(i int, r table.Ref) int {
 	return len(part(d.data, d.ends, i))
 }
 
-// completed adds the options' results to the outcome of the i-th row sent; a is nil if the request failed as a whole.
+// completed adds to the outcome of the i-th row sent what the options require; a is nil if the whole request failed.
 func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) {
 	if s := w.options.Stamps; s != nil {
 		o.Stamp = w.sent.stamps[i]
@@ -148,28 +148,28 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells without one, in a table that keeps several versions. With the service's time, an
+// Stamps makes timestamps for cells without one, in a table that keeps several versions. With the service's time, an
 // update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
 //
-// A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or
-// deleted before the row was sent. Cells already in the table would hide a lower one.
+// A timestamp is the latest time that the service's clock can show. So it is not below that of any cell that the
+// service stamped or deleted before the row was sent, which could otherwise hide the new cell.
 //
-// Its methods are for one goroutine, except AtFault and Last.
+// Only AtFault and Last are safe for concurrent use.
 type Stamps struct {
 	service   func() (earliest, latest time.Time)
 	deviation int64 // ms
 	last      atomic.Int64
 }
 
-// NewStamps makes timestamps within deviation of the service's time, whose current range service returns.
+// NewStamps returns Stamps within deviation of the service's time. service returns the range in which that time is now.
 func NewStamps(service func() (earliest, latest time.Time), deviation time.Duration) *Stamps {
 	return &Stamps{service: service, deviation: deviation.Milliseconds()}
 }
 
-// stepBack is how many ms the clock may fall below the last timestamp while rows wait; beyond that it was set back.
+// stepBack is how many ms the clock may fall below the last timestamp while rows wait; if lower, it was set back.
 const stepBack = 50
 
-// Next returns a timestamp above after and not below any earlier one, unless the table would refuse that.
+// Next returns a timestamp above after. It is not below any earlier timestamp, unless the table would refuse that.
 func (s *Stamps) Next(after int64) int64 {
 	earliest, latest := s.service()
 	ms := max(latest.UnixMilli(), s.last.Load(), after+1)
@@ -180,7 +180,7 @@ func (s *Stamps) Next(after int64) int64 {
 	return ms
 }
 
-// Wait returns the wait for a timestamp above after, so that a key's timestamps rise no faster than time.
+// Wait returns how long to wait for a timestamp above after, so that a key's timestamps rise no faster than time.
 func (s *Stamps) Wait(after int64) time.Duration {
 	_, latest := s.service()
 	if now := latest.UnixMilli(); now > after || now < after-stepBack {
@@ -189,24 +189,25 @@ func (s *Stamps) Wait(after int64) time.Duration {
 	return time.Millisecond
 }
 
-// Takes reports whether the table takes an earlier timestamp that is sent now.
+// Takes reports whether the table accepts an earlier timestamp if it is sent now.
 func (s *Stamps) Takes(ms int64) bool {
 	earliest, latest := s.service()
 	margin := s.deviation / 20 // for the time in transit
 	return ms >= latest.UnixMilli()-s.deviation+margin && ms < earliest.Unix()*1000+s.deviation
 }
 
-// Last returns the newest timestamp, 0 for none.
+// Last returns the newest timestamp, or 0 if there is none.
 func (s *Stamps) Last() int64 { return s.last.Load() }
 
-// AtFault reports whether a row may have been refused for its timestamp and not for its content.
+// AtFault reports whether a row may have been refused for its timestamp rather than its content.
 func (s *Stamps) AtFault(ms int64) bool {
 	earliest, latest := s.service()
 	from, to := earliest.UnixMilli()-s.deviation/2, latest.UnixMilli()+s.deviation/2
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged moves a row's claims on the stored row from its cells to its condition. A row without any is new.
+// annotateUnchanged moves from each row's cells to its condition what the stored row must equal. A row without such a
+// cell must not exist yet.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

@@ -14,14 +14,14 @@ type answered struct {
 	code    []byte
 	message []byte
 	writeCU int
-	row     []byte // PlainBuffer bytes of the row content requested, such as the primary key; nil if none
-	rows    int    // consecutive rows with the same answer
+	row     []byte // PlainBuffer bytes of the requested row content, such as the primary key; nil if there is none
+	rows    int    // number of consecutive rows with this answer
 }
 
 var errAnswer = errors.New("malformed response: not a BatchWriteRow response")
 
-// decodeAnswer reads the answer to a request of rows of one table, in the request's order, into dst: one answered for
-// each run of equal answers. An answer for another number of rows is unreadable: which rows they are is unknown.
+// decodeAnswer reads into dst the answer to a request of rows of one table, in the request's order: one answered for
+// each run of equal answers. An answer with a different number of rows is unreadable, as rows have only their places.
 func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst = dst[:0]
 	for len(body) > 0 {
@@ -50,7 +50,7 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 	return dst, nil
 }
 
-// decodeTable reads the rows in a table's part of the answer, and skips another table's.
+// decodeTable reads the rows in a table's part of an answer. It skips the part of another table.
 func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 	from := len(dst)
 	ours := false
@@ -157,14 +157,14 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 	return write, true
 }
 
-// value is a field's value: the number of a varint, or the bytes of a field with a length. Answers have no others.
+// value is a field's value: the number of a varint, or the bytes of a length-delimited field. Other types are skipped.
 type value struct {
 	kind   protowire.Type
 	number uint64
 	bytes  []byte
 }
 
-// field takes the first field off a message.
+// field returns the first field of a message and the rest of the message.
 func field(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
 	number, kind, n := protowire.ConsumeTag(b)
 	if n < 0 {

@@ -21,18 +21,19 @@ type Searcher interface {
 	DeleteRow(*tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error)
 }
 
-// AutoIncrement is what workers share about a table with an auto-increment column: how to recognise its rows, and each
-// ordering key's highest number; a lost attempt can only have a higher one. It is safe for concurrent use.
+// AutoIncrement is the workers' shared state for a table with an auto-increment column: how to recognise the load's
+// rows, and each ordering key's highest number, as a row whose answer was lost has a higher one. It is safe for
+// concurrent use.
 type AutoIncrement struct {
 	Table  string
-	Column int    // position in the key
-	Mark   string // the attribute with the rows' marks; "" means no marks: rows are repeated blindly
+	Column int    // the column's position in the key
+	Mark   string // attribute that holds the rows' marks; "" means no marks: rows are repeated without a search
 	Marker table.Marker
-	// LookFirst treats rows of any run of the job as this run's, because it continues an earlier load of the same files.
+	// LookFirst treats rows of any run of the job as this run's, which continues an earlier load of the same files.
 	LookFirst bool
-	// Begun is the load's beginning, in ms of the service's clock: searches end at older rows. 0 (unknown) reads all rows.
+	// Begun is the load's beginning, in ms of the service's clock. Searches end at older rows; 0 means that it is unknown.
 	Begun int64
-	// Parallel calls do with every number below n, several concurrently; nil means one by one.
+	// Parallel calls do with every number below n, several at once; if nil, the calls are made one by one.
 	Parallel func(n int, do func(i int))
 	// Earlier describes the rows that an earlier attempt of the run may have sent, or is nil.
 	Earlier *Earlier
@@ -46,7 +47,7 @@ type AutoIncrement struct {
 	highest highestNumbers
 }
 
-// NewAutoIncrement returns the AutoIncrement of a table. mark is the attribute that identifies rows, "" for none.
+// NewAutoIncrement returns the AutoIncrement of a table. mark is the attribute that identifies rows; "" means none.
 func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
 	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
@@ -54,7 +55,7 @@ func NewAutoIncrement(s Searcher, name string, column int, mark string, marker t
 	}
 }
 
-// returned notes the number in the key that the service returned for the row, and returns it; 0 if it cannot be read.
+// returned notes and returns the number in the key that the service returned for the row; 0 if it cannot be read.
 func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 	if rows, err := plainbuffer.CheckRows(key); err != nil || rows != 1 {
 		return 0
@@ -68,7 +69,7 @@ func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 		of = table.AppendKey(of, c.Value)
 	}
 	if !bytes.Equal(of, row.Key()) {
-		return 0 // the key of another row
+		return 0 // it is the key of another row
 	}
 	number := decoded.Key[n.Column].Value.Int
 	if number != 0 {
@@ -87,8 +88,8 @@ func (n *AutoIncrement) parallel(count int, do func(i int)) {
 	}
 }
 
-// missing notes that a row which the previous process may have sent is missing. It reports whether it cannot have been
-// sent: an earlier record of its ordering key was also missing, and records of a key are sent one at a time.
+// missing notes that a row which the previous process may have sent is missing. It reports whether the row was surely
+// not sent, because an earlier record of its ordering key is missing too, and a key's records are sent one by one.
 func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false
@@ -105,7 +106,7 @@ func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 
 // writeOnce sends the rows that no earlier attempt has written, after looking up those that may have been applied.
 func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	fill(outcomes, table.Outcome{Fate: table.Again}) // until more is known
+	fill(outcomes, table.Outcome{Fate: table.Again}) // until their answers are known
 	n := w.options.AutoIncrement
 	var look []int
 	for i := range rows {
@@ -140,7 +141,7 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 	return stats, err
 }
 
-// findAll looks up the rows at the given places, many at a time.
+// findAll looks up the rows at the given places, many concurrently.
 func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats,
 	err error) {
 	if len(places) == 0 {
@@ -173,8 +174,8 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 	return stats, err
 }
 
-// find looks up a row that an earlier attempt may have written. If found, its outcome is Written; otherwise the outcome
-// says why it could not be looked up, or is unchanged. An error means that no request will succeed.
+// find looks up a row that an earlier attempt may have written. If it is found, the outcome is Written; if it could not
+// be looked up, the outcome says why; else the outcome is unchanged. An error means that no request will succeed.
 func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {
@@ -191,7 +192,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
 		return true, nil
 	}
-	// Another process's row may have a number below this process's: a row refused then may have been accepted since.
+	// Another process's row may have a lower number than this process's, so the search goes down to the first number.
 	from := int64(0)
 	if !r.Row().Suspect() && !n.LookFirst {
 		from = n.highest.from(r.Key())
@@ -217,7 +218,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 	return true, nil
 }
 
-// isOf reports whether a row with the mark has is this load's row with the mark want.
+// isOf reports whether the mark has belongs to the row that this load marks with want.
 func (n *AutoIncrement) isOf(want, has string) bool {
 	if want == has || !n.LookFirst {
 		return want == has
@@ -227,15 +228,15 @@ func (n *AutoIncrement) isOf(want, has string) bool {
 	return ok && w.SameRecord(h)
 }
 
-// before reports whether a row is of an earlier record of this run: a key's rows are written in order, so the wanted
-// one has no lower number. If an attempt was applied too late, the row is sent again, and the sweep deletes a copy.
+// before reports whether a row is of an earlier record of this run. A key's rows are written in order, so then the
+// wanted row has no lower number. If a late attempt broke that order, it is sent again, and the sweep deletes a copy.
 func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
 	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source &&
 		is.Record < want.Record)
 }
 
-// unknown sets the outcome of a row that could not be looked up. Nothing was sent, so it can be tried again.
+// unknown sets the outcome of a row that could not be looked up. The row was not sent, so this can be tried again.
 func (n *AutoIncrement) unknown(err error, o *table.Outcome) error {
 	o.Code, o.Message = errorText(err)
 	switch client.Classify(err) {

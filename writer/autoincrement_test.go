@@ -22,21 +22,21 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// numbered simulates a table with the key u, seq that numbers its rows, as far as AutoIncrement needs it.
+// numbered simulates what AutoIncrement needs of a table that numbers its rows and has the key columns u and seq.
 type numbered struct {
 	last      int64
 	rows      map[int64]string // mark by number, for the only user
-	batches   [][]string       // marks that were sent
+	batches   [][]string       // marks sent in each batch
 	write     func(batch int) (lost bool, err error)
 	read      func() error
 	deleted   []int64
 	searched  [][2]int64 // first and last numbers of ranges
 	longPages bool
-	swap      bool // returns keys of other rows
-	silent    bool // returns no keys
+	swap      bool // it returns keys of other rows
+	silent    bool // it returns no keys
 }
 
-// Post is fake.Post for a table that returns keys on request.
+// Post is like fake.Post, but the table returns keys on request.
 func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
 	body := appendBody(nil)
 	lost, err := f.write(len(f.batches))
@@ -81,7 +81,7 @@ func asksForKey(body []byte, i int) bool {
 	return req.Tables[0].Rows[i].GetReturnContent().GetReturnType() == otsprotocol.ReturnType_RT_PK
 }
 
-// keyOf returns the key of the user's row with a number.
+// keyOf returns the key of a user's row with the given number.
 func keyOf(number int64, user ...string) []byte {
 	var r plainbuffer.Row
 	r.Begin(nil)
@@ -239,11 +239,11 @@ func TestSweepKeepsRecordedCopy(t *testing.T) {
 	mark := func(i int) string { return string(testMarker.Append(nil, rows[i])) }
 	f.rows, f.last = map[int64]string{1: "x", 2: mark(0), 3: mark(0), 4: mark(1), 5: mark(0), 6: mark(2), 7: mark(1)}, 7
 	var doubts []Doubt
-	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: the lowest is kept
+	for i, number := range []int64{3, 99} { // the second row's recorded copy is gone, so the lowest is kept
 		d := conformance.Try(n.Doubt(rows[i], table.Outcome{Number: number, From: 1})).Must(t)
 		doubts = append(doubts, d)
 	}
-	for range 2 { // it may be repeated
+	for range 2 { // a sweep may be repeated
 		conformance.Must(t, conformance.ErrorOf(n.Sweep(doubts)))
 	}
 	want := map[int64]string{1: "x", 3: mark(0), 4: mark(1), 6: mark(2)}
@@ -328,7 +328,7 @@ func TestSweepKeepsRowsOfOtherRuns(t *testing.T) {
 	}
 }
 
-// The rows of a request are annotated, so its lengths must match the bytes sent, and the SDK must read it as intended.
+// A request's lengths must match the annotated rows that it sends, and the SDK must read it as intended.
 func TestAnnotatedRequestIsReadable(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
@@ -358,7 +358,7 @@ func TestSearchGoesFromNewestToFoundRow(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Number == 97 && len(f.searched) == 2, "%+v, %v, %v", o[0], err, f.searched)
 }
 
-// The fake's clock is its numbers.
+// In the fake, a row's timestamp is its number.
 func TestSearchEndsAtRowOlderThanLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows, younger int64
@@ -392,7 +392,7 @@ func TestSearchEndsAtEarlierRecord(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Number == 609 && len(f.searched) == 1, "%+v, %v, %v", o[0], err, f.searched)
 }
 
-// pastRows returns rows that an earlier process may have sent; it wrote the first 300, one of them twice.
+// pastRows returns rows that an earlier process may have sent. It has written the first 300, one of them twice.
 func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 	rows := numberedRows(t, 500)
 	for i, r := range rows {
@@ -432,15 +432,15 @@ func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 			want := i < 300
 			conformance.True(t, (o[i].Number <= 301) == want && o[i].Found == (want && i != 7), "row %d: %+v", i, o[i])
 		}
-		// A missing row has been sent since: it must be searched for in the table.
+		// A missing row that has been sent since must be searched for in the table.
 		searched := len(f.searched)
 		_, err = w.Write(rows[400:401], repeated[:1], o[:1])
 		conformance.True(t, err == nil && o[0].Found && len(f.searched) != searched, "%+v, %v", o[0], err)
 	}
 }
 
-// A table far larger than the run's writes is not read to its end, and the partial result is not trusted.
-func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
+// A table far larger than the run's writes is not read to its end, and the partial result is not used.
+func TestLargeTableIsNotReadForEarlierRows(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
 	for range 600_000 {
@@ -456,8 +456,8 @@ func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	conformance.True(t, err == nil && o[0].Found, "%+v, %v", o[0], err)
 }
 
-// If reading earlier rows fails temporarily, the rows are looked up one by one.
-func TestEarlierRowsMayBeUnreadable(t *testing.T) {
+// If the table cannot be read for the moment, earlier rows are looked up one by one.
+func TestEarlierRowsAreLookedUpIfTableIsUnreadable(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
 	rows := pastRows(t, f, n)
@@ -472,7 +472,7 @@ func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 	conformance.True(t, err == nil && stats.Found == 2, "%+v, %v", stats, err)
 }
 
-// Rows from before the load are not read: the sweep begins with the newest rows.
+// The sweep begins with the newest rows, and does not read rows from before the load.
 func TestSweepEndsAtRowOlderThanLoad(t *testing.T) {
 	f, n, _ := newNumbered()
 	f.longPages, f.last = true, 20_000

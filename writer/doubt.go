@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Doubt is a row that was, or may have been, sent more than once: the end of the load checks that there is one copy.
+// Doubt is a row that may have been written more than once. At the end of the load, all copies but one are deleted.
 type Doubt struct {
-	Ordering []byte // key
+	Ordering []byte // the ordering key
 	Row      []byte // PlainBuffer bytes of its key, with a placeholder
 	Mark     string
-	Number   int64 // the recorded number
-	From     int64 // no copy has a lower number
+	Number   int64 // the number recorded for the row
+	From     int64 // a lower bound of the copies' numbers
 }
 
 func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
@@ -44,7 +44,7 @@ func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
 	return d, nil
 }
 
-// Append appends the doubt as it is stored in a file.
+// Append appends the encoded doubt, as ReadDoubt reads it.
 func (d *Doubt) Append(dst []byte) []byte {
 	for _, b := range [][]byte{d.Ordering, d.Row, []byte(d.Mark)} {
 		dst = binary.AppendUvarint(dst, uint64(len(b)))
@@ -56,7 +56,7 @@ func (d *Doubt) Append(dst []byte) []byte {
 // maxDoubtBytes limits each part of a doubt: four key columns with their names and framing.
 const maxDoubtBytes = 1 << 16
 
-// ReadDoubt reads one doubt, or io.EOF after the last.
+// ReadDoubt reads a doubt. It returns io.EOF after the last one.
 func ReadDoubt(r *bufio.Reader) (d Doubt, err error) {
 	var parts [3][]byte
 	for i := range parts {
@@ -92,8 +92,8 @@ func whole(err error) error {
 	return err
 }
 
-// Sweep looks for a key's rows that were sent more than once and deletes all copies but the recorded or lowest number.
-// Rows of other runs are kept. It returns the number deleted; it may be repeated after an error.
+// Sweep looks for copies of a key's rows and deletes all except the one with the recorded number, or the lowest if that
+// one is gone. It keeps rows of other runs. It returns the number of deleted rows, and may be repeated after an error.
 func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil
@@ -119,7 +119,7 @@ func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	return n.deleteSurplus(recorded, copies)
 }
 
-// SweepTable is Sweep for many keys, by reading the whole table. It gives up (done is false) if that takes longer.
+// SweepTable is Sweep for many keys, by reading the whole table. If that takes too many requests, done is false.
 func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
 	var bounds []table.Value
 	var names []string
@@ -153,7 +153,7 @@ func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err 
 func recordedOf(doubts []Doubt) map[string]int64 {
 	recorded := make(map[string]int64, len(doubts))
 	for _, d := range doubts {
-		recorded[d.Mark] = d.Number // the last number, if a row was replayed
+		recorded[d.Mark] = d.Number // the last number counts if a row was replayed
 	}
 	return recorded
 }
@@ -183,10 +183,10 @@ func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[stri
 	return deleted, nil
 }
 
-// deleteOnce deletes a row. A missing one is not an error: an earlier try may have deleted it.
+// deleteOnce deletes a row. It is not an error if the row is missing: an earlier try may have deleted it.
 func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	defer unreadable(&err)
-	// The service requires that a row whose key has a number exists.
+	// The service requires this condition for a key with a number.
 	_, err = n.searcher.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: &tablestore.DeleteRowChange{
 		TableName: n.Table, PrimaryKey: k,
 		Condition: &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation_EXPECT_EXIST},

@@ -13,35 +13,35 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Earlier is the rows that an earlier attempt of a run may have written. Looking for each takes a request; reading the
-// whole table once, 5,000 marks per request, answers for all and is often cheaper. So the table is read, up to a
-// fraction of those requests; the result counts only if it covers the table.
+// Earlier finds the rows that an earlier attempt of a run may have written. To look them up one by one takes a request
+// each; to read the whole table, 5,000 marks per request, is often cheaper. So the table is read, within a fraction of
+// those requests; the result counts only if it covers the whole table.
 type Earlier struct {
 	// Rows is the number of rows that the earlier attempt may have sent without learning that they were written.
 	Rows int64
 	// Open reports whether a record is one of these rows.
 	Open func(source int, record int64) bool
-	// Bounds returns values of the partition key that divide the table into ranges to read in parallel. May be nil.
+	// Bounds, if not nil, returns values of the partition key that divide the table into ranges to read in parallel.
 	Bounds func() []table.Value
 
-	reading sync.WaitGroup // other workers wait for it while the table is read
+	reading sync.WaitGroup // other workers wait for it while one reads the table
 	mu      sync.Mutex
 	tried   bool
 	written map[table.Marked]earlierRow // nil unless all of the table was read
-	asked   map[table.Marked]bool       // rows that were missing and that this attempt has sent since
+	asked   map[table.Marked]bool       // missing rows that this attempt has sent since
 }
 
 type earlierRow struct {
-	number int64 // the lowest of its copies
+	number int64 // lowest number of its copies
 	copies int
 }
 
 const (
-	// earlierRowsLeast is the minimum number of rows for reading the table: fewer are looked up singly.
+	// earlierRowsLeast is the number of rows from which on the table is read: fewer are looked up one by one.
 	earlierRowsLeast = 256
 	// earlierRowsMost limits the memory for the result: about 100 bytes per row.
 	earlierRowsMost = 500_000
-	// A table is read with at most one request per rowsPerPage rows, and pagesMore in addition.
+	// A table is read with at most one request per rowsPerPage rows, plus pagesMore.
 	rowsPerPage = 25
 	pagesMore   = 5
 	// pageTries is the number of tries for a page.
@@ -51,7 +51,7 @@ const (
 	earlierRanges = 32
 )
 
-// read reads the table unless that was tried before. The keys of the sought rows also divide the table.
+// read reads the table unless that was tried before. The keys of the sought rows help to divide it.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	if !p.begin(rows) {
 		p.reading.Wait()
@@ -95,7 +95,8 @@ func (p *Earlier) begin(rows []table.Ref) bool {
 	return true
 }
 
-// lookUp returns a suspect row's number, 0 if missing, and its copies; known is false if the table must be searched.
+// lookUp returns the number of a suspect row, 0 if it is missing, and of its copies. If known is false, the table must
+// be searched.
 func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
 		return 0, 0, false
@@ -107,13 +108,13 @@ func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies 
 	}
 	row, ok := p.written[want]
 	if !ok {
-		p.asked[want] = true // it will be sent now
+		p.asked[want] = true // it is about to be sent
 	}
 	return row.number, row.copies, true
 }
 
-// readAll calls each with the marked rows of the ranges, which it reads in parallel, and reports whether it read all of
-// them. It gives up if that takes too many requests for the number of rows, or if each wants no more.
+// readAll reads the ranges in parallel, calls each with their marked rows, and reports whether it read all of them. It
+// gives up if that takes too many requests for the number of rows, or if each returns false.
 func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64,
 	each func(marked) (more bool)) (all bool) {
 	left := atomic.Int64{}
@@ -138,7 +139,7 @@ func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64,
 	return !failed.Load()
 }
 
-// bound returns the key at bounds[i] between two ranges; outside of bounds it is the table's first or last.
+// bound completes the key at bounds[i], between two ranges, or the first or last key of the table if i is out of range.
 func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i int,
 	end func(*tablestore.PrimaryKey, string)) {
 	for k, name := range names {
@@ -153,7 +154,7 @@ func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i i
 	}
 }
 
-// pageWithin reads a page while requests are left.
+// pageWithin reads a page, with several tries, while requests are left.
 func (n *AutoIncrement) pageWithin(c *tablestore.RangeRowQueryCriteria,
 	left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
 	for range pageTries {
@@ -175,7 +176,7 @@ func (p *Earlier) ranges(rows []table.Ref) (bounds []table.Value, names []string
 	for i, r := range rows {
 		row, err := plainbuffer.Decode(r.Body())
 		if err != nil {
-			continue // the error appears when it is sent
+			continue // sending the row reports the error
 		}
 		bounds = append(bounds, row.Key[0].Value)
 		if i == 0 {
@@ -192,7 +193,7 @@ func namesOf(key []plainbuffer.Cell) (names []string) {
 	return names
 }
 
-// divide sorts values of the partition key and drops some of them if there are few rows.
+// divide sorts values of the partition key, and drops some of them if there are too many for the number of rows.
 func divide(bounds []table.Value, rows int64) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/tablestore/encode"
 )
 
-// recorder is a network that records the last request and answers it with a refusal.
+// recorder is a transport that records the last request and answers it with a refusal.
 type recorder struct {
 	header http.Header
 	path   string
@@ -49,7 +49,7 @@ var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
 	table.ExpectNotExist: tablestore.RowExistenceExpectation_EXPECT_NOT_EXIST,
 }
 
-// recorded returns the body that the SDK sends for the changes.
+// recorded returns the body that the SDK sends for the request.
 func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	t.Helper()
 	sent := new(recorder)
@@ -97,7 +97,7 @@ func TestRowsOfAnySizeAreReadable(t *testing.T) {
 	}
 }
 
-// Unusual requests: no cells, cells of all types, deleted columns, timestamps, keys that the service numbers, 4 MB.
+// Unusual requests: without cells, with all types, deleted columns, timestamps, or numbered keys, or of 4 MB.
 func TestUnusualRequestsEqualSDKRequests(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String},
 		{Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
@@ -186,7 +186,7 @@ func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tab
 	return &tablestore.DeleteRowChange{TableName: name, PrimaryKey: pk, Condition: condition}
 }
 
-// keyRefused is a service, or an intermediary, that refuses the keys without a signature.
+// keyRefused is a service, or an intermediary, whose unsigned answers refuse the access key.
 type keyRefused struct{}
 
 func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -222,7 +222,7 @@ func TestAnswersMatchSDK(t *testing.T) {
 			{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 		}}))
 	conformance.Must(t, err)
-	body = append(body, 3<<3|5, 1, 2, 3, 4, 4<<3|1, 1, 2, 3, 4, 5, 6, 7, 8) // fields of a later service
+	body = append(body, 3<<3|5, 1, 2, 3, 4, 4<<3|1, 1, 2, 3, 4, 5, 6, 7, 8) // fields added by a later service
 	got := conformance.Try(decodeAnswer(nil, body, "t", len(rows))).Must(t)
 	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")
 	for i, r := range rows {
@@ -278,7 +278,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		want := new(otsprotocol.BatchWriteRowResponse)
 		if proto.Unmarshal(body, protoadapt.MessageV2Of(want)) != nil {
-			return // our decoder does not validate fields that it does not need
+			return // our decoder does not check fields that it does not need
 		}
 		i := 0
 		for _, table := range want.Tables {
@@ -294,7 +294,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestAllWrittenSetsNoOutcomes checks that rows omitted by Options.Brief are written, and that units have the same sum.
+// With Options.Brief, Write sets all outcomes, as without it, or, if every row was written, only the sum of the units.
 func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {
@@ -372,13 +372,13 @@ func TestRefusedSizeIsHalvedAcceptedSizeKept(t *testing.T) {
 		s.failed(2*want, tooLarge(tablestore.OTS_CLIENT_UNKNOWN))
 		conformance.Equal(t, s.Limit(), want, "limit")
 	}
-	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // of a request that was in flight
+	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // from a request that was in flight
 	conformance.Equal(t, s.Limit(), 500, "limit")
 	s.failed(400, errors.New("EOF"))
 	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
 }
 
-// A gateway that repeatedly cuts the connections of large requests thereby reveals its limit.
+// A gateway that repeatedly cuts the connections of large requests must have a limit, which is then respected.
 func TestCutConnectionsLowerSize(t *testing.T) {
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()

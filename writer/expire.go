@@ -12,14 +12,14 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Expiry selects the cells of a refused row to drop so that the others are written: cells expire while rows wait.
+// Expiry selects which cells of a refused row to drop so that the others are written. Cells expire while rows wait.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
-	Live  time.Duration    // a row whose cells are all older than this is gone; 0 means no limit
+	Live  time.Duration    // a row expires when all of its cells are older than this; 0 means no limit
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp precedes the limit in the service's refusal of a timestamp. It may be newer than the known service time.
+// minTimestamp precedes the limit in the service's refusal of a timestamp. That may be newer than a computed limit.
 const minTimestamp = "MinTimestamp:"
 
 // before returns the time in milliseconds before which a refused row's cells are dropped.
@@ -55,7 +55,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 		switch {
 		case since.Left == 0 && w.mode == table.Update, nothing &&
 			(w.existence != table.Ignore || w.options.AutoIncrement != nil):
-			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // there is nothing left to write
+			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // nothing is left to write
 		case nothing:
 			gone.add(i, r, plainbuffer.AppendDelete(nil, body), since.Dropped)
 		default:
@@ -66,7 +66,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 	return errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
 }
 
-// remade is a request's rows without their expired cells.
+// remade holds rows of a request without their expired cells.
 type remade struct {
 	rows            []table.Ref
 	places, expired []int // places in the request; number of expired cells
@@ -78,7 +78,7 @@ func (m *remade) add(place int, r table.Ref, body []byte, expired int) {
 	m.rows, m.places, m.expired = append(m.rows, table.Ref{Block: b}), append(m.places, place), append(m.expired, expired)
 }
 
-// write writes the rows and sets their outcomes in the request's.
+// write writes the rows and sets their outcomes in those of the request.
 func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool, outcomes []table.Outcome) error {
 	if len(m.rows) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// verdict is how to treat a request refused as a whole.
+// verdict is the next step after a request that failed as a whole.
 type verdict uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	stop                   // no request will succeed
 )
 
-// wholeOutcome decides about a request that failed as a whole: the outcome of each row, and the next step.
+// wholeOutcome returns, for a request that failed as a whole, the outcome of each row and the next step.
 func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	code, message := errorText(err)
 	o := table.Outcome{Code: code, Message: message}
@@ -52,7 +52,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	return o, stop
 }
 
-// busy is the fate of rows refused with a throttling code.
+// busy returns the fate of rows refused with a throttling code.
 func (w *Writer) busy(code string) table.Fate {
 	if (w.options.AutoIncrement != nil || w.options.Increments != nil) && client.MayHaveApplied(code) {
 		return table.Unknown
@@ -67,7 +67,7 @@ func errorText(err error) (code, message string) {
 	return "", client.Describe(err)
 }
 
-// refusal is the reason given for a refused row. All rows of a throttled request get the same text.
+// refusal is the reason given for a refused row. It is kept, as all rows of a throttled request have the same reason.
 type refusal struct{ code, message, line string }
 
 func (r *refusal) say(a *answered) {
@@ -78,7 +78,7 @@ func (r *refusal) say(a *answered) {
 	r.line = client.OneLine(r.message)
 }
 
-// outcome decides about one row of an answer.
+// outcome returns the outcome of a row, given its answer.
 func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outcome, error) {
 	if a.ok {
 		return table.Outcome{Fate: table.Written, WriteCU: a.writeCU}, nil
@@ -93,7 +93,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	case client.Ambiguous:
 		o.Fate, o.Unavailable = table.Unknown, client.NotServingCode(o.Code)
 	case client.Unrecognized:
-		// It may be temporary. If not, a person must examine the row.
+		// The cause may be temporary. If it is not, a person must examine the row.
 		o.Fate = table.Unknown
 		if repeated {
 			o.Fate, o.MaybeApplied = table.Refused, true
@@ -120,7 +120,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	return o, nil
 }
 
-// doubt notes in a row's refusal that an earlier attempt without an answer may have been applied.
+// doubt notes in the outcome of a refused row that an earlier attempt without an answer may have been applied.
 func (w *Writer) doubt(o *table.Outcome) {
 	if w.mode == table.Increment {
 		return // the mark tells whether a record was added
@@ -129,10 +129,11 @@ func (w *Writer) doubt(o *table.Outcome) {
 	o.Message += " (an earlier attempt had no answer: it may have been applied)"
 }
 
-// recheck decides about a row whose condition failed after a possibly applied attempt: the row is read back.
+// recheck returns the outcome of a row whose condition failed after an attempt that may have been applied. It reads the
+// row back if that can tell.
 func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
-		// The row is missing. Whether this run deleted it or it never existed cannot be known.
+		// The row is missing. There is no way to know whether this run deleted it.
 		o.MaybeApplied = true
 		o.Message += " (the row is not there; an earlier attempt may have deleted it)"
 		return o, nil
@@ -143,7 +144,8 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack reads back a row that may have been written. The outcome is Written, or o as changed by otherwise.
+// readBack reads back a row that may have been written. The outcome is Written, o as changed by otherwise, or Unknown
+// if the row cannot be read.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error),
 	otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
@@ -165,7 +167,7 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 	return o, nil
 }
 
-// holds reports whether the table's row with this key has exactly row's cells: columns, values, timestamps.
+// holds reports whether the table's row with this key has exactly the cells of row: columns, values and timestamps.
 func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
@@ -179,14 +181,14 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	stored := make(map[string]*tablestore.AttributeColumn, len(res.Columns))
 	for _, c := range res.Columns {
 		if stored[c.ColumnName] != nil {
-			return false, nil // someone else has also written to it: a new row has one version of each cell
+			return false, nil // a new row has one version of each cell, so someone else has written too
 		}
 		stored[c.ColumnName] = c
 	}
 	put := 0
 	for _, c := range decoded.Cells {
 		if c.Value.Type == table.Null {
-			continue // a deleted column: absent is right
+			continue // a deleted column must be absent
 		}
 		put++
 		is := stored[c.Name]

@@ -9,19 +9,19 @@ import (
 type highestNumbers struct {
 	mu      sync.Mutex
 	highest map[string]*list.Element
-	recent  *list.List // of highestNumber, the most recently used first
+	recent  *list.List // of *highestNumber, the most recently used first
 	bytes   int
 }
 
 type highestNumber struct {
 	key     string
-	number  int64 // 0 is unknown
+	number  int64 // 0 means unknown
 	missing bool  // a row that the previous process may have sent was missing
-	source  int   // source and number of the missing row
+	source  int   // source of the missing row; missed is its number
 	missed  int64
 }
 
-// maxHighestBytes limits the memory to about 100,000 ordering keys. For other keys a search begins at the first row.
+// maxHighestBytes limits the memory to about 100,000 ordering keys. Searches for other keys go down to the first row.
 const (
 	maxHighestBytes  = 16 << 20
 	highestNumberMin = 128
@@ -34,7 +34,7 @@ func (n *highestNumbers) note(key []byte, number int64) {
 	h.number = max(h.number, number)
 }
 
-// entry returns an ordering key's entry. It may drop other entries.
+// entry returns an ordering key's entry, adding it if necessary, in which case it may drop others.
 func (n *highestNumbers) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
 		n.recent.MoveToFront(e)
@@ -51,7 +51,7 @@ func (n *highestNumbers) entry(key []byte) *highestNumber {
 	return h
 }
 
-// from returns the lowest possible number of the key's next row; 0 means unknown.
+// from returns the lowest number that the key's next row can have; 0 means unknown.
 func (n *highestNumbers) from(key []byte) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

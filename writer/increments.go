@@ -21,23 +21,23 @@ type MarkReader interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Increments is the workers' shared knowledge of a load that adds to integer columns. A record must not be added twice,
-// so every row has a mark that names the last added record, and the UpdateRow that adds a record also puts its mark,
-// under the condition that the row's mark is lower:
+// Increments is the workers' shared state for a load that adds to integer columns. A record must not be added twice. So
+// every row has a mark that names the last added record, and the UpdateRow that adds a record also puts its mark, under
+// the condition that the row's mark is lower:
 //
 //	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record in a load
 //
 // Records of one key are sent one after the other, in order. So a record whose mark is not above the row's has been
-// added or never will be, no matter when an attempt of it arrives: sending it again is safe. A load also never adds to
-// a row to which a later load has added: it could not know whether its own mark was there in between.
+// added or never will be, no matter when an attempt arrives, and it is safe to send it again. A load never adds to a
+// row to which a later load has added, because it could not know whether its own mark was there before.
 //
-// A rejected record leaves no mark of its own, and the next record of its key would hide that from an attempt that
-// resumes the load. So a key's marks name its rejected records, each after a sign: one for records that the service
-// refused, one for records that were given up and may have been added.
+// A rejected record leaves no mark of its own. Once the next record of its key is added, a resumed load could not tell
+// that it was rejected. So a key's marks name its rejected records, each after a sign: one for records that the service
+// refused, another for records that were given up and may have been added.
 //
 // It is safe for concurrent use.
 type Increments struct {
-	Mark string // the column
+	Mark string // column that holds the marks
 	Run  string
 
 	reader MarkReader
@@ -48,26 +48,26 @@ type Increments struct {
 	mu      sync.Mutex
 	refused map[string][]string // signs and positions of refused records, by ordering key
 	bytes   int                 // memory of refused
-	many    bool                // some were forgotten
+	many    bool                // refused is full: some refused records are not in it
 }
 
-// The signs before the positions of rejected records in a mark.
+// The signs that precede the positions of rejected records in a mark.
 const (
-	signRefused = "!" // it was not added
-	signGivenUp = "?" // it may have been added
+	signRefused = "!" // the record was not added
+	signGivenUp = "?" // the record may have been added
 	manyRefused = signRefused + "*"
 )
 
 const (
-	// maxRefusedNamed limits the refused records that a mark names; of further ones it tells only that they exist.
+	// maxRefusedNamed limits the refused records that a mark names. If there are more, it says only that.
 	maxRefusedNamed = 2
-	maxRefusedBytes = 16 << 20 // bounds the memory
-	refusedBytesMin = 128      // of a key, besides the key itself
+	maxRefusedBytes = 16 << 20 // limits the memory of refused
+	refusedBytesMin = 128      // memory of a key's entry, besides the key itself
 	positionDigits  = 13       // of a uint64 in base 36
 	recordBits      = 40       // bits of the record's number in a position
 )
 
-// NewIncrements returns the Increments of a run. mark is the column of marks.
+// NewIncrements returns the Increments of a run. mark is the column that holds the marks.
 func NewIncrements(r MarkReader, mark, run string) *Increments {
 	c := &Increments{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
 	length := len(run) + 1 + positionDigits
@@ -94,7 +94,7 @@ func (c *Increments) ConditionBytes() int {
 	return len(c.filter) + len(c.Run) + 1 + positionDigits + len(c.after)
 }
 
-// position is the record's place in the input, as text in ascending order.
+// position returns the record's place in the input. Positions sort as text in the order of the records.
 func position(r table.Ref) string {
 	text := strconv.FormatUint(uint64(r.Block.Split.Ordinal)<<recordBits|uint64(r.Number()), 36)
 	return strings.Repeat("0", positionDigits-len(text)) + text
@@ -124,7 +124,8 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added.
+// Rejected notes a rejected record for the marks of later records of its key. maybeAdded means that it may have been
+// added.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +144,7 @@ func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.name(r, known, sign+at)
 }
 
-// manyOf notes that a mark did not name a key's rejected records.
+// manyOf notes that a key had too many rejected records for its mark to name them.
 func (c *Increments) manyOf(r table.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +157,7 @@ func (c *Increments) manyOf(r table.Ref) {
 func (c *Increments) name(r table.Ref, known bool, name string) {
 	was := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
-		return // a mark does not name that many
+		return // a mark does not name so many
 	}
 	more := 0
 	if !known {
@@ -204,7 +205,8 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle reads the marks of rows to which nothing was added, to decide their records' outcomes. Errors are permanent.
+// settle reads the marks of rows to which nothing was added, and decides their records' outcomes. Only permanent errors
+// are returned.
 func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool,
 	outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
@@ -228,13 +230,13 @@ func (c *Increments) settle(name string, rows []table.Ref, places []int, repeate
 	return nil
 }
 
-// decide sets the outcome of a record, given the mark of its row.
+// decide sets the outcome of a record, given its row's mark.
 func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome) {
 	at := position(r)
 	own, found := strings.CutPrefix(m.text, c.Run+".")
 	switch {
 	case !m.any:
-		// The row was deleted in between.
+		// The row has been deleted meanwhile.
 		return
 	case m.odd:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
@@ -253,7 +255,7 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 	}
 }
 
-// decideOwn is decide for a mark of this load.
+// decideOwn does the work of decide if the mark is of this load.
 func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outcome) {
 	last, names := cutMark(own)
 	switch {
@@ -285,7 +287,7 @@ type readMark struct {
 	text   string
 	any    bool           // the row has the column
 	odd    bool           // its value is not a mark
-	failed *table.Outcome // it could not be read
+	failed *table.Outcome // outcome if the row could not be read, else nil
 }
 
 func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
@@ -332,7 +334,7 @@ func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []
 	return marks, nil
 }
 
-// cutMark divides a mark into the run and position, and the names of rejected records.
+// cutMark divides a mark into its run and position, and the names of rejected records.
 func cutMark(mark string) (at, names string) {
 	if i := strings.IndexAny(mark, signRefused+signGivenUp); i >= 0 {
 		return mark[:i], mark[i:]

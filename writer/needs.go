@@ -10,7 +10,8 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// TryReadBack checks before the first row that rows can be read back, if needed. Only a missing permission is an error.
+// TryReadBack checks, before the first row is written, that rows can be read back if that becomes necessary. Only a
+// missing permission is an error.
 func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
 	if existence != table.ExpectNotExist || mode == table.Delete {
 		return nil
@@ -23,14 +24,14 @@ func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, 
 	})
 }
 
-// Try checks before the first row that rows can be found and deleted; the row that it deletes cannot exist.
+// Try checks, before the first row is written, that rows can be found and deleted. It deletes a row that cannot exist.
 func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	if n == nil || n.Mark == "" {
 		return nil
 	}
 	from := nobody(key)
 	to := nobody(key)
-	to.PrimaryKeys[n.Column].Value = int64(0) // assigned numbers begin above it
+	to.PrimaryKeys[n.Column].Value = int64(0) // assigned numbers are above 0
 	if err := denied("GetRange", n.Table, func() error {
 		_, err := n.page(&tablestore.RangeRowQueryCriteria{
 			TableName: n.Table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1,
@@ -43,7 +44,7 @@ func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	return denied("DeleteRow", n.Table, func() error { return n.deleteOnce(from) })
 }
 
-// Try checks before the first row is written that the marks of rows can be read back.
+// Try checks, before the first row is written, that the marks of rows can be read back.
 func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	if c == nil {
 		return nil
@@ -57,7 +58,7 @@ func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	})
 }
 
-// nobody returns a key that no row has, or at least no row of this load.
+// nobody returns a key that no row of this load has, and probably no other row.
 func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	const name = "tsimport: may this be read?"
 	pk := new(tablestore.PrimaryKey)
@@ -78,7 +79,7 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 func denied(operation, name string, op func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = nil // an answer that the SDK cannot read is no denial
+			err = nil // an answer that the SDK cannot read is not a denial
 		}
 	}()
 	if err := op(); client.Denied(err) {

@@ -16,7 +16,7 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// Lengths precede messages: those of rows are known since encoding, the rest is computed without reading a row's bytes.
+// Lengths precede messages. Those of rows are known from their encoding; the others are computed without reading a row.
 const (
 	tagTable        = 1<<3 | 2
 	tagAtomic       = 3 << 3
@@ -37,7 +37,8 @@ var (
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// AppendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, under the condition.
+// AppendRequest appends the bytes of a BatchWriteRow request for rows of one table, with the same mode and existence
+// condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
 	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }
@@ -74,7 +75,8 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is existence alone.
+// rowSize returns the size of the message of a row with n PlainBuffer bytes and a condition of cond bytes; 0 means only
+// an existence condition.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

@@ -9,25 +9,26 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is the rows of a search's first page: the row is usually the newest of its key, or missing. Pages grow.
+// firstPage is the number of rows in a search's first page: the row is usually its key's newest or missing. Pages grow.
 const firstPage = 8
 
 // maxPage limits the rows of an answer.
 const maxPage = 5000
 
-// clockSpread is the largest difference between the clocks of the service's machines: one dates the load, others cells.
+// clockSpread is the largest difference between the clocks of the service's machines. The load's beginning is by the
+// clock of one of them, the cells' timestamps are by the clocks of others.
 const clockSpread = 10_000 // milliseconds
 
 // marked is a row with a mark, found by a search.
 type marked struct {
 	mark   string
 	number int64
-	stamp  int64 // of the mark, in milliseconds of the service's clock
+	stamp  int64 // timestamp of the mark, in milliseconds of the service's clock
 	key    *tablestore.PrimaryKey
 }
 
-// search calls each with the marked rows of an ordering key whose numbers are at least from, newest first, until it
-// wants no more. It first reads limit rows, or if that is 0 as many as an answer holds.
+// search calls each with the marked rows of an ordering key whose numbers are at least from, newest first, until each
+// returns false. It first reads limit rows, or as many as an answer holds if limit is 0.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
@@ -57,7 +58,7 @@ func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQue
 	}
 }
 
-// read calls each with the marked rows of a range, until it wants no more, in pages that grow from limit rows.
+// read calls each with the marked rows of a range until each returns false. The first page has limit rows; pages grow.
 func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
 	for ; ; limit = min(8*limit, maxPage) {
 		c.Limit = limit
@@ -71,7 +72,7 @@ func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, e
 	}
 }
 
-// each calls f with the marked rows of a page, and reports whether it wants more.
+// each calls f with the marked rows of a page, until f returns false, and reports whether it never did.
 func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (more bool)) bool {
 	return !slices.ContainsFunc(page.Rows, func(r *tablestore.Row) bool {
 		m, ok := n.marked(r)
@@ -79,13 +80,13 @@ func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (
 	})
 }
 
-// continues cuts the range to what remains after a page, and reports whether anything does.
+// continues cuts the range to what remains after a page, and reports whether anything remains.
 func continues(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) bool {
 	c.StartPrimaryKey = page.NextStartPrimaryKey
 	return c.StartPrimaryKey != nil && len(c.StartPrimaryKey.PrimaryKeys) > 0
 }
 
-// marked decodes a row's mark, false if it has none.
+// marked decodes a row's mark; ok is false if the row has none.
 func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 	if r.PrimaryKey == nil || n.Column >= len(r.PrimaryKey.PrimaryKeys) {
 		return m, false

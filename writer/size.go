@@ -10,18 +10,19 @@ import (
 // Size limits request bodies to the service's limit, or a gateway's lower one. It is safe for concurrent use.
 type Size struct {
 	mu       sync.Mutex
-	limit    int // 0 means only the service's
+	limit    int // in bytes; 0 means only the service's limit
 	passed   int // bytes of the largest accepted body
-	cuts     int // consecutive connections that broke while a larger body was being sent
+	cuts     int // consecutive connections that broke while a body above passed was being sent
 	smallest int // bytes of the smallest of these bodies
 	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed.
 	alone map[int]int
 }
 
-// A single refusal may be a stray page unrelated to the size.
+// refusalsToBelieve is the number of refusals of a size that show a limit. A single one may be unrelated to the size.
 const refusalsToBelieve = 3
 
-// Cut connections say less than a refusal: it takes several to blame the size, and no limit is below leastCut.
+// A cut connection proves less than a refusal: several are needed to blame the size, and none sets a limit below
+// leastCut bytes.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10
@@ -49,7 +50,8 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a single row, and reports whether to believe that, after repetition.
+// refusedAlone notes that a gateway refused a body with a single row, and reports whether it did so often enough to be
+// believed.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +86,7 @@ func (s *Size) failed(bytes int, err error) {
 	}
 }
 
-// lower halves the limit, but not below an accepted size.
+// lower lowers the limit to half of a refused body's size, but not below an accepted size.
 func (s *Size) lower(bytes int) {
 	to := bytes / 2
 	if s.passed < bytes {

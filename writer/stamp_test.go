@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// clock is the service's clock, known to within unsure, in milliseconds.
+// clock is the service's clock in milliseconds. Its time is known to within unsure.
 type clock struct{ now, unsure int64 }
 
 func (c *clock) service() (earliest, latest time.Time) {
@@ -36,7 +36,7 @@ func TestTimestampsAreServicesLatest(t *testing.T) {
 	}
 	next(0, 1_000_020)
 	next(1_000_020, 1_000_021)
-	next(0, 1_000_021) // never below an earlier one
+	next(0, 1_000_021) // never below an earlier timestamp
 	c.unsure = 1       // more answers have arrived
 	next(0, 1_000_021)
 	c.now += 100
@@ -72,7 +72,7 @@ func TestAtFaultDetectsRefusedTimestamps(t *testing.T) {
 	}
 }
 
-// A row waits for time to pass, unless the clock was set back.
+// Rows of a key wait for time to pass, unless the clock was set back.
 func TestTimestampsOfKeyRiseNoFasterThanTime(t *testing.T) {
 	c := &clock{now: 1_000_000}
 	s := NewStamps(c.service, time.Hour)
@@ -125,7 +125,7 @@ func TestRowsAreSentWithTheirTimestamps(t *testing.T) {
 	}
 }
 
-// Many small cells: they take more bytes on the wire than the service counts for them.
+// Many small cells take more bytes on the wire than the service counts for them.
 func TestStampedRequestStaysWithinLimit(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
 		Columns: []table.Column{{Name: "id", Type: table.Integer}}}
@@ -180,7 +180,7 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 	return rows
 }
 
-// The SDK reads a request of increments as intended, and would write the same bytes.
+// The SDK reads a request of increments as intended, and would send the same bytes.
 func TestCountedRequestIsReadable(t *testing.T) {
 	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
 		c := NewIncrements(nil, mark, testRun)
@@ -250,7 +250,7 @@ func TestMarksDecideOutcomes(t *testing.T) {
 	}
 }
 
-// markAnswer is a service that gives one answer to reads of marks.
+// markAnswer is a service that answers every read of marks with the same rows.
 type markAnswer []tablestore.RowResult
 
 func (a markAnswer) BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error) {
@@ -267,7 +267,7 @@ func TestMarksOfOtherRowsAreUnreadable(t *testing.T) {
 	own := testRun + "." + position(rows[0])
 	for name, tt := range map[string]struct {
 		answer markAnswer
-		want   string // of the error; "" is none
+		want   string // part of the error; "" means no error
 	}{
 		"its own":     {markAnswer{row("a", own)}, ""},
 		"no row":      {markAnswer{{IsSucceed: true, TableName: "t"}}, ""},
@@ -312,7 +312,7 @@ func TestGivenUpRecordIsNamed(t *testing.T) {
 		"%s, want it to end with %s", got, want)
 }
 
-// An attempt that reads that many records were rejected cannot name them either, but must not hide that they exist.
+// A resumed load whose row's mark says only that many records were rejected keeps saying so.
 func TestLongMarksAreContinued(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 9)
 	o := table.Outcome{Fate: table.Again}

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// tagColumnCondition opens the column condition of a row's condition.
+// tagColumnCondition begins the column condition in a row's condition.
 const tagColumnCondition = 2<<3 | 2
 
-// annotateWhen gives each row its column condition at every attempt, so that a late one does not overwrite newer data.
+// annotateWhen gives each row its column condition, at every attempt, so that a late attempt overwrites no newer data.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
@@ -34,7 +34,7 @@ func (w *Writer) annotateWhen(rows []table.Ref) error {
 	return nil
 }
 
-// newValue is a row's newest value of a column.
+// newValue returns a row's newest value of a column.
 func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	for _, k := range row.Key {
 		if k.Name == column {
@@ -50,7 +50,8 @@ func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	return v
 }
 
-// stampOf returns the timestamp by which a column's versions are ordered: one without has the time of its write.
+// stampOf returns the timestamp by which a column's versions are ordered. Without one, a version is the newest, as it
+// gets the time of its write.
 func stampOf(c *plainbuffer.Cell) int64 {
 	if !c.Stamped {
 		return math.MaxInt64
@@ -58,7 +59,8 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet decides about a row whose condition is not met. An unanswered attempt may be why: then the table has the row.
+// unmet returns the outcome of a row whose condition is not met. An earlier unanswered attempt may be the cause; then
+// the table has the row.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -67,7 +69,8 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as its write would leave it: its newest versions, or all of a put.
+// stands reports whether the stored row is as its write would leave it: it has the newest versions of row and, after a
+// put, nothing else.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
@@ -101,7 +104,7 @@ func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 			return false, nil
 		}
 		if c := newest[s.ColumnName]; c != nil && c.Value.Type == table.Null {
-			return false, nil // a deleted column
+			return false, nil // the column should have been deleted
 		}
 	}
 	for name, c := range newest {

@@ -23,14 +23,14 @@ type Reader interface {
 type Stats struct {
 	Requests int // requests that wrote rows
 	Searched int // rows that were looked up before they were sent again
-	Found    int // of those, rows that existed and so were not sent
+	Found    int // of those, the rows that existed and so were not sent again
 
-	// AllWritten, with Options.Brief, means that every row was written. Stats then has the cost, and outcomes are not set.
+	// AllWritten, with Options.Brief, means that every row was written, for WriteCU units in all. Outcomes are not set.
 	AllWritten bool
 	WriteCU    int
 }
 
-// Writer writes rows in one mode, one table per call. Each worker has its own: it is not safe for concurrent use.
+// Writer writes rows in one mode, to one table per call. It is not safe for concurrent use: each worker has its own.
 type Writer struct {
 	sender    Sender
 	reader    Reader
@@ -38,18 +38,18 @@ type Writer struct {
 	mode      table.Mode
 	existence table.Existence
 
-	rows       []table.Ref // of the request being sent
+	rows       []table.Ref // rows of the request being sent
 	appendBody func([]byte) []byte
-	bytes      int // of the request's body
+	bytes      int // size of the request's body
 	answers    []answered
-	noReading  bool // rows cannot be read back, so the run ends
+	noReading  bool // rows cannot be read back, so the run is ending
 	last       refusal
 
 	options Options
 	sent    annotated
 }
 
-// New returns a Writer. existence is the condition for every row.
+// New returns a Writer for the named table. existence is the condition of every row.
 func New(sender Sender, reader Reader, name string, mode table.Mode, existence table.Existence) *Writer {
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
@@ -65,9 +65,10 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 func (w *Writer) SetTable(name string) { w.table = name }
 
 // Write sends the rows and sets outcomes[i] for rows[i]; the slices have equal lengths. repeated[i] says that an
-// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
+// earlier attempt may have applied rows[i]. With Options.Stamps, rows[i] is sent with the timestamp outcomes[i].Stamp.
 //
-// An error means that the run cannot continue (keys, permissions, a missing table, a stop); outcomes are set.
+// An error means that the run cannot continue, because of the access key, its permissions, a missing table or a stop.
+// Outcomes are set even then.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
@@ -78,7 +79,7 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return w.write(rows, repeated, outcomes, w.options.Brief && w.options.Stamps == nil && w.options.AutoIncrement == nil)
 }
 
-// allWritten reports whether every row was written, and adds up the cost.
+// allWritten reports whether every row was written, and if so sets the cost in stats.
 func allWritten(answers []answered, stats *Stats) bool {
 	for i := range answers {
 		if !answers[i].ok {
@@ -124,7 +125,8 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized is an error if all of several rows have an undocumented code, which then is not about single rows.
+// allUnrecognized returns an error if all of several rows have an undocumented code, as single rows are then not the
+// cause.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -143,7 +145,7 @@ func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 		w.table, outcomes[0].Code, outcomes[0].Message)
 }
 
-// refusedWhole handles an error for the request as a whole.
+// refusedWhole handles a request that failed as a whole. It halves the request if a row may be the cause.
 func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool,
 	outcomes []table.Outcome) (Stats, error) {
 	o, verdict := w.wholeOutcome(err)
@@ -190,7 +192,7 @@ func fill(outcomes []table.Outcome, o table.Outcome) {
 	}
 }
 
-// send sends one request and returns the answers of its rows, valid until the next request.
+// send sends one request and returns the answers for its rows, which are valid until the next request.
 func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	w.rows = rows
 	body, err := w.sender.Post("BatchWriteRow", w.appendBody)

@@ -19,15 +19,15 @@ import (
 
 // result is a fake service's answer for a row.
 type result struct {
-	code  string // empty is success
+	code  string // "" means success
 	units int
-	key   []byte // PlainBuffer bytes returned
+	key   []byte // returned PlainBuffer bytes
 }
 
 // fake is a service with scripted answers.
 type fake struct {
 	write    func(rows [][]byte) ([]result, error)
-	answer   func(rows [][]byte) []byte // instead of write, the bytes of the answer
+	answer   func(rows [][]byte) []byte // used instead of write: returns the bytes of the answer
 	get      func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
 	requests int
 }
@@ -108,7 +108,7 @@ func each(r result) func([][]byte) ([]result, error) {
 	return func(rows [][]byte) ([]result, error) { return slices.Repeat([]result{r}, len(rows)), nil }
 }
 
-// storedRow returns a row as the service stores it.
+// storedRow returns the service's answer to the reading of a row with the given columns.
 func storedRow(id int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
 	res := &tablestore.GetRowResponse{Columns: columns}
 	res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
@@ -171,7 +171,7 @@ func TestUndocumentedRowCodeIsRetriedThenRejected(t *testing.T) {
 		strings.Contains(outcomes[2].Message, "may have been written"), "%+v, %v", outcomes[2], err)
 }
 
-// TestRefusalAfterLostAnswerIsDoubted: the first attempt may have written the row.
+// A refused row may have been written by an earlier attempt whose answer was lost.
 func TestRefusalAfterLostAnswerIsDoubted(t *testing.T) {
 	f := &fake{write: each(failed("OTSParameterInvalid"))}
 	for _, lost := range []bool{false, true} {
@@ -393,7 +393,7 @@ func TestReadBackComparesTimestamps(t *testing.T) {
 	}
 }
 
-// TestRowsAreReadBackSeparately sends five rows whose conditions fail, one of them different, between written rows.
+// Each of five rows whose conditions fail gets its own outcome, even if one is in another state than the rest.
 func TestRowsAreReadBackSeparately(t *testing.T) {
 	type state struct {
 		name string

@@ -2,37 +2,38 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects an input's sections, alternately short and long. Beyond its limit it joins long ones to neighbours.
+// Builder collects an input's sections, alternately short and long. Beyond its limit it joins neighbouring ones.
 type Builder struct {
 	limit    int
 	even     bool // all sections have the same length
 	rows     atomic.Int64
 	sections []Section
-	since    int64 // records since the due beginning of the last period
+	since    int64 // records since the last period was due to begin
 	alone    bool  // the last section is short, and none is joined to it
 	held     int
 	coarse   bool // larger sections were requested
 	full     bool
 }
 
-// fewSections is the number of sections for which there must be memory if every other one is short.
+// fewSections is the number of sections that must fit in memory for every other one to be short.
 const fewSections = 512
 
-// NewBuilder returns a builder of sections with about rows rows on average, in at most bytes bytes.
+// NewBuilder returns a builder of sections that average about rows rows and take at most bytes bytes of memory.
 func NewBuilder(rows, bytes int) *Builder {
 	b := &Builder{limit: bytes, even: bytes < fewSections*(sectionBytes+2*intervalBytes)}
 	b.rows.Store(int64(rows))
 	return b
 }
 
-// NewHead returns a builder of sections that are not reordered, and so are as long as possible.
+// NewHead returns a builder of sections that are as long as possible, because they are not reordered.
 func NewHead(bytes int) *Builder {
 	b := &Builder{limit: bytes, coarse: true, even: true}
 	b.rows.Store(maxRows)
 	return b
 }
 
-// Short returns the number of rows of a short section. Many of them show the service all keys before much is written.
+// Short returns the rows of a short section, given the average. With many short sections, the service sees all keys
+// before many rows are written.
 func Short(rows int) int { return max(1, rows/5) }
 
 // Even reports whether all sections should have the same length, because there is memory for only a few.
@@ -41,7 +42,7 @@ func (b *Builder) Even() bool { return b.even }
 // Rows returns the average number of rows of the next sections. It is safe for concurrent use.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
 
-// sectionBytes is a section's memory besides its intervals, including Order's.
+// sectionBytes is a section's memory in bytes without its intervals, including what Order needs for it.
 const (
 	sectionBytes  = 200
 	intervalBytes = 96
@@ -78,8 +79,8 @@ func (b *Builder) Full() bool { return b.full }
 // Sections returns the sections in input order.
 func (b *Builder) Sections() []Section { return b.sections }
 
-// push appends a section. After larger ones were requested, the section at the beginning of a period remains short, and
-// the others up to the next period become one. A period has the rows of two sections: so short sections are equally
+// push appends a section. Once larger ones were requested, the section at the beginning of a period remains short, and
+// the others of the period become one. A period has the rows of two average sections, so short sections are equally
 // dense everywhere in the input. In an even builder each section is a period.
 func (b *Builder) push(to []Section, s Section) []Section {
 	n := len(to)

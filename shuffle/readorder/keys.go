@@ -13,7 +13,7 @@ const MaxIntervals = 4
 // A gap separates two intervals if it is at least 1/wideGap of the section's key span.
 const wideGap = 8
 
-// Cover returns intervals that hold the keys. It sorts them, and keeps none of their memory.
+// Cover returns intervals that hold the keys. It sorts keys, but keeps no reference to them.
 func Cover(keys [][]byte) []Interval {
 	if len(keys) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func Cover(keys [][]byte) []Interval {
 	return append(all, interval(keys[from], keys[len(keys)-1]))
 }
 
-// interval copies its ends.
+// interval returns the interval from lower to upper, with copies of both.
 func interval(lower, upper []byte) Interval {
 	if bytes.Equal(lower, upper) {
 		one := bytes.Clone(lower)
@@ -52,13 +52,13 @@ func interval(lower, upper []byte) Interval {
 	return Interval{both[:len(lower):len(lower)], both[len(lower):]}
 }
 
-// gap is a place where keys are far apart: the key after it, and its width.
+// gap is a place where keys are far apart: the index of the key after it, and its width.
 type gap struct {
 	at   int
 	wide uint64
 }
 
-// widest returns the places of the widest gaps, in order, but not more than divide keys into MaxIntervals.
+// widest returns the places of the widest gaps, at most MaxIntervals-1, in key order.
 func widest(gaps []gap) []int {
 	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.wide, a.wide) })
 	var at []int
@@ -69,7 +69,7 @@ func widest(gaps []gap) []int {
 	return at
 }
 
-// joinKeys returns intervals that hold the keys of both.
+// joinKeys returns intervals that hold the keys of both lists.
 func joinKeys(a, b []Interval) []Interval {
 	all := slices.Concat(a, b)
 	if len(all) == 0 {

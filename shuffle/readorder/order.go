@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Order returns the sections' places in reading order: a section follows every earlier one with an overlapping
-// interval; otherwise sections are ordered to spread over the keys (rank). The first head sections keep their places.
+// Order returns the indices of the sections in reading order. A section follows every earlier one with an overlapping
+// interval; otherwise sections spread over the keys (rank). The first head sections keep their places.
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
@@ -39,7 +39,7 @@ func Order(sections []Section, head int) []int32 {
 	return order
 }
 
-// Spread is Order for sections that do not wait for each other.
+// Spread is Order for sections that need not wait for each other.
 func Spread(sections []Section, head int) []int32 {
 	o := &ordering{low: make([]int32, len(sections))}
 	places, _ := ends(sections)
@@ -57,15 +57,16 @@ func Spread(sections []Section, head int) []int32 {
 }
 
 type ordering struct {
-	waits []int32 // earlier sections that must come first, by section
-	edges []int32 // sections that wait for a section, grouped by it
+	waits []int32 // number of earlier sections that must come first, by section
+	edges []int32 // sections that wait for another one, grouped by the latter
 	first []int32 // where a section's edges begin
-	turn  []int32 // by section: the least comes first
-	low   []int32 // by section, the place of its lowest key among all ends of intervals; -1 without keys
+	turn  []int32 // by section; the free section with the lowest turn is next
+	low   []int32 // by section, the place of its lowest key among all interval ends; -1 without keys
 	free  freeSections
 }
 
-// bind finds which sections wait for which: painted in order, a section waits for those whose paint it covers.
+// bind finds which sections wait for which. It paints the sections' keys in order: a section waits for every one whose
+// paint it covers.
 func (o *ordering) bind(sections []Section) {
 	places, n := ends(sections)
 	o.low = make([]int32, len(sections))
@@ -105,7 +106,8 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's, and their count.
+// ends numbers the ends of all intervals in key order. Equal ends have the same number. It returns the numbers of each
+// interval's ends, and how many numbers there are.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -128,16 +130,17 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fraction. Any number of its multiples' fractions divide an interval most evenly.
+// golden is the golden ratio's fractional part. The fractional parts of its first n multiples divide an interval very
+// evenly, for every n.
 const golden = 0.6180339887498949
 
-// tablesTogether is the number of tables read by turns. More tables have more partitions, but soon more than a load can
-// keep busy; and each needs lanes and polling of its partitions.
+// tablesTogether is the number of tables read in turns. More tables would have more partitions, but soon more than a
+// load can keep busy; and each table needs lanes and polling.
 const tablesTogether = 16
 
-// rank gives every section its turn. On a line of keys every section has a stretch as long as its rows: its turn comes
-// when the first multiple of the golden ratio falls into its stretch. Short sections precede the others, so that many
-// key ranges have rows early. Groups of tables have turns in input order. The first head sections have none.
+// rank gives every section its turn. On a line of keys every section has a stretch as long as its number of rows. The
+// first multiple of the golden ratio that hits the stretch sets its turn. Short sections precede the others, so that
+// many key ranges have rows early. Groups of tables follow in input order. The first head sections have no turns.
 func (o *ordering) rank(sections []Section, head int) {
 	byKey := make([]int32, len(sections)-head)
 	for i := range byKey {
@@ -159,7 +162,7 @@ func (o *ordering) rank(sections []Section, head int) {
 	}
 }
 
-// rankTables gives some sections, in key order, the turns from the given one on, and returns the next turn.
+// rankTables gives a group's sections, in key order, the turns from the given one on, and returns the next turn.
 func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int32 {
 	total := int64(0)
 	for _, i := range byKey {
@@ -177,8 +180,8 @@ func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int
 	return o.takeTurns(sections, long, o.takeTurns(sections, short, turn))
 }
 
-// usualOfShort returns the usual number of records of a short section, if half of the sections are short. The rest of a
-// split may be smaller than a long section and still too large for one key range to begin with.
+// usualOfShort returns the usual number of records of a short section, if half of the sections are short. The remainder
+// of a split may be shorter than a long section and still be too long to come early.
 func usualOfShort(sections []Section, some []int32) int64 {
 	records := make([]int64, len(some))
 	for i, s := range some {

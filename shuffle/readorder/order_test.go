@@ -22,7 +22,7 @@ func drawSections(r *rand.Rand, n, values int) []Section {
 		}
 		records := 1 + int64(r.IntN(9))
 		if r.IntN(8) == 0 {
-			records = 1 + int64(1)<<r.IntN(30) // each gets a turn, however unequal they are
+			records = 1 + int64(1)<<r.IntN(30) // sections get their turns even if they are very unequal
 		}
 		all = append(all, Section{Record: record, Records: records, Keys: Cover(keys)})
 		record += records
@@ -71,7 +71,7 @@ func TestOverlappingSectionsKeepOrder(t *testing.T) {
 	}
 }
 
-// Waiting more than the intervals require would be correct, but slow.
+// Sections that wait for more than the intervals require would be correct, but slow.
 func TestDisjointSectionsDoNotWait(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -109,7 +109,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 				Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
 		}
 		order := Order(sections, 0)
-		// Each eighth of the keys has about an eighth of the sections so far, except near the end.
+		// Each eighth of the keys has about an eighth of the first sections, except near the end.
 		for from := 64; from <= len(order); from++ {
 			counts := make([]int, 8)
 			for _, s := range order[:from] {
@@ -121,7 +121,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
-// Tables whose names sort differently from their rows have turns in row order, a group at a time, and spread sections.
+// Groups of tables follow each other in the order of their rows, not of their names; within a group, sections spread.
 func TestTableGroupsFollowEachOther(t *testing.T) {
 	const groups, each = 3, 16 * tablesTogether // sections of a group
 	var sections []Section
@@ -249,7 +249,7 @@ func TestBuilderOfManySmallSourcesIsFull(t *testing.T) {
 }
 
 // A large input is cut into larger and larger sections while it is examined. The beginning of its schedule must still
-// cover all keys evenly, so that splitting a partition at the median of its rows so far splits it near that of all.
+// cover all keys evenly, so that the median of a partition's rows so far, where it may be split, is near their median.
 func TestLargeInputIsReadEvenlyFromBeginning(t *testing.T) {
 	const (
 		rows, parts  = 1_000_000, 16
@@ -283,7 +283,7 @@ func TestLargeInputIsReadEvenlyFromBeginning(t *testing.T) {
 				continue
 			}
 			next *= 2
-			// A difference of one section is unavoidable.
+			// A difference of a section is unavoidable.
 			least, most := slices.Min(of[:]), slices.Max(of[:])
 			if mean, some := read/parts, read/parts/20+2*longest; most > mean+some || least < mean-some {
 				t.Errorf("%d sections: of the first %d rows a sixteenth of the keys has %d to %d", len(sections), read, least, most)

@@ -2,9 +2,10 @@ package readorder
 
 import "math/bits"
 
-// paint records which section last covered each place, in runs known by their first place: covering costs per run.
+// paint records which section last covered each place. It stores runs of places by their first place, so the cost of
+// covering grows with the number of runs.
 type paint struct {
-	owner  []int32    // of the run that begins at the place; -1 means none
+	owner  []int32    // by place: the section of the run that begins there; -1 means none
 	begins [][]uint64 // a bit for each place where a run begins; in higher levels, one for each nonzero word
 }
 
@@ -64,7 +65,7 @@ func (p *paint) clear(at int32) {
 	}
 }
 
-// next returns the first place from at on at which a run begins, -1 if there is none.
+// next returns the first place from at on where a run begins, or -1.
 func (p *paint) next(at int32) int32 {
 	for level := 0; level < len(p.begins); level++ {
 		if int(at/64) >= len(p.begins[level]) {
@@ -82,7 +83,7 @@ func (p *paint) next(at int32) int32 {
 	return -1
 }
 
-// last returns the last place up to at at which a run begins: there is one at 0.
+// last returns the last place up to at where a run begins. A run always begins at 0.
 func (p *paint) last(at int32) int32 {
 	for level := 0; at >= 0; level++ {
 		if word := p.begins[level][at/64] << (63 - at%64); word != 0 {

@@ -11,7 +11,7 @@ type Places struct {
 	sections  []placed
 }
 
-// placed is a section with the number of records before it in its schedule.
+// placed is a section and the number of records before it in its schedule.
 type placed struct {
 	source          int
 	record, records int64
@@ -37,7 +37,8 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns a record's place in reading order: its numbering source and number. comes is false for omitted records.
+// Find returns a record's place in reading order: the source that numbers it, and its number there. comes is false for
+// records that the schedule omits.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))

@@ -13,7 +13,7 @@ type Schedule struct {
 	Sections []Section // in reading order; without keys
 }
 
-// Make returns the schedule of sections of the sources from source on, read in the given order.
+// Make returns a schedule that reads sections in the given order. They are from sources sources, beginning with source.
 func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
 	for _, i := range order {
@@ -24,7 +24,7 @@ func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	return s
 }
 
-// Records is the sections' number of records.
+// Records returns the number of records of all sections.
 func (s *Schedule) Records() (n int64) {
 	for i := range s.Sections {
 		n += s.Sections[i].Records

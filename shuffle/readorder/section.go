@@ -1,22 +1,23 @@
 package readorder
 
-// Section is consecutive records of one source. Its fields are places, for readers and users, and properties.
+// Section is a run of consecutive records of one source.
 type Section struct {
-	Source  int   // its ordinal
-	Record  int64 // records of the source before it
+	Source  int   // ordinal of the source
+	Record  int64 // number of the source's records before it
 	Records int64
-	Line    int64 // lines of the source before it
+	Line    int64 // number of the source's lines before it
 	Lines   int64
 	Offset  int64 // of its text in the source; 0 if records never were text
 	Bytes   int64 // approximate size in the source; exact for text
 	Sum     Sum   // sum of its bytes
-	// Table is the number, by first appearance, of its rows' table in a load into several; if of several, any of them.
+	// Table is the number of the rows' table, by first appearance, in a load into several tables. If the rows are of
+	// several tables, it is any of these.
 	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None means no rows.
 	Keys []Interval
 }
 
-// Interval is the keys from Lower to Upper, both included.
+// Interval is the range of keys from Lower to Upper, both included.
 type Interval struct{ Lower, Upper []byte }
 
 // follows reports whether the section comes directly after another one in the same source.
@@ -25,7 +26,7 @@ func (s *Section) follows(before *Section) bool {
 		s.Offset == before.Offset+before.textBytes()
 }
 
-// textBytes is the distance from a section's offset to that of the next one.
+// textBytes returns the distance from the section's offset to the next section's, 0 if records never were text.
 func (s *Section) textBytes() int64 {
 	if s.Offset == 0 && s.Lines == 0 && s.Line == 0 {
 		return 0
@@ -50,7 +51,7 @@ type Sum struct {
 // factor is odd, so changing a byte always changes the sum.
 const factor = 0x9e3779b97f4a7c15
 
-// Powers of factor for the bytes of a step.
+// Powers of factor, for the eight bytes of a step.
 const (
 	factor2 = factor * factor & (1<<64 - 1)
 	factor3 = factor2 * factor & (1<<64 - 1)
@@ -66,8 +67,8 @@ func (s *Sum) Write(p []byte) {
 	v := s.Value
 	s.Bytes += int64(len(p))
 	for ; len(p) >= 8; p = p[8:] {
-		// Each byte counts as one more than it is, hence ones: zeros at the beginning must not be lost. Terms without v are
-		// added first, so the processor need not wait for it.
+		// Each byte counts as its value plus one, so that leading zeros are not lost; ones is the sum of these ones. Terms
+		// without v are added first, so that the processor need not wait for v.
 		first := uint64(p[0])*factor7 + uint64(p[1])*factor6 + uint64(p[2])*factor5 + uint64(p[3])*factor4
 		rest := uint64(p[4])*factor3 + uint64(p[5])*factor2 + uint64(p[6])*factor + uint64(p[7]) + ones
 		v = v*factor8 + (first + rest)
