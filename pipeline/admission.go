@@ -8,13 +8,13 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// admission takes in splits from the intake. It decides how many records of each are taken, and enters facts known
-// before any row is sent: records read, rejected or archived, and the tables that rows wait for.
+// admission takes in splits from the intake. It decides how many records of each to take, and counts what is known
+// before rows are sent: records read, rejected or archived, and the tables that rows wait for.
 type admission struct {
 	limit        int64 // records to read; 0 means all
 	dry          bool
 	account      *ledger.Account
-	readProgress *keep.ReadProgress // nil if nothing is kept
+	readProgress *keep.ReadProgress // nil if the load has no checkpoints
 	archive      *ledger.Archive
 	hotKeyWatch  *hotKeyWatch
 	want         func(table string) // requests a table that is new to the load
@@ -22,15 +22,15 @@ type admission struct {
 
 	follower ledger.Follower
 	entering bool // a split is being entered
-	full     bool // the last record to be read was read
+	full     bool // the last record to read has been read
 }
 
-// truncate drops records of a split beyond the limit; last means that no more need to be read.
+// truncate drops a split's records beyond the limit. last means that no more splits are needed.
 func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	if a.limit <= 0 {
 		return false
 	}
-	// Records counted by an earlier attempt precede: such a load is read in order.
+	// Records that an earlier attempt counted come first, as a load with a limit is read in order.
 	read := a.account.Counts.Read
 	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
 	if read+fresh < a.limit || !a.readProgress.Reached(p) {
@@ -40,7 +40,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	return true
 }
 
-// enter counts a split and those of its records that yield no row. If the load stops at one, later ones are not read.
+// enter counts a split and its records that yield no row. If the load stops at one of these, it reads no further.
 func (a *admission) enter(p *intake.Parsed) {
 	a.entering = true
 	defer func() { a.entering = false }()
@@ -64,7 +64,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	counts.BytesRead += p.Split.Input
 	counts.EmptyLines += int64(p.Skipped.EmptyLines)
 	counts.OtherChanges += int64(p.Skipped.Others)
-	if !a.full && !a.stop.stopped() { // records after the reached place are not written
+	if !a.full && !a.stop.stopped() { // records after the last one to read are not written
 		a.follower.Read(keep.PositionAfter(p.Split.Position, int64(p.Records)), p.Skipped.Followed)
 	}
 	if p.Split.Number == 0 {
@@ -89,7 +89,7 @@ func (a *admission) ended(e *intake.Ended) {
 	a.account.Counts.ReadMoment(e.Source, e.Moment)
 }
 
-// keepArchived archives the records of a split that go to no table.
+// keepArchived archives the records of a split that go to files instead of a table.
 func (a *admission) keepArchived(p *intake.Parsed) {
 	for i := range p.Archived {
 		r := &p.Archived[i]
@@ -101,7 +101,7 @@ func (a *admission) keepArchived(p *intake.Parsed) {
 	}
 }
 
-// rows enters the rows of a block and reports whether they may be sent. wait means that they wait for their tables.
+// rows counts the rows of a block and reports whether they may be sent. wait means that they wait for their tables.
 func (a *admission) rows(b *table.Block, wait bool) bool {
 	if wait {
 		a.findTables(b)

@@ -11,21 +11,21 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// annotations are what writers add to rows that cannot be repeated safely: marks of rows that the service numbers and
-// of increments, and timestamps of updates in a table that keeps several versions.
+// annotations says what writers add to rows that cannot be repeated safely: marks to increments and to rows that the
+// service numbers, and timestamps to updates in a table that keeps several versions.
 type annotations struct {
 	writer.Options
-	rowBytes int                 // added to each row when it is sent
-	rowExtra func(table.Ref) int // added to the given row; nil means nothing
+	rowBytes int                 // bytes added to each row when it is sent
+	rowExtra func(table.Ref) int // further bytes added to a row; nil means none
 }
 
 // markFraming is the size of a cell in a request without its name and value.
 const markFraming = 24
 
-// marksBegunAt is the checkpoint counter when the first attempt began, in milliseconds of the service's clock.
+// marksBegunAt names the checkpoint counter that holds the first attempt's beginning, in ms of the service's clock.
 const marksBegunAt = "marks_begun"
 
-// newAnnotations makes the annotations that the plan needs. A dry run sends nothing and needs none.
+// newAnnotations returns the annotations that the plan needs. A dry run sends nothing and needs none.
 func (a *attempt) newAnnotations() *annotations {
 	x := &annotations{Options: writer.Options{Size: new(writer.Size), Brief: true}}
 	if a.cfg.DryRun {
@@ -66,7 +66,7 @@ func (a *attempt) newAnnotations() *annotations {
 	return x
 }
 
-// newExpiry returns which cells may expire while their rows wait; nil means none.
+// newExpiry returns the rules by which cells expire while their rows wait, or nil if none do.
 func (a *attempt) newExpiry() *writer.Expiry {
 	reach, live, expires := a.planned.Expiry()
 	if !expires {
@@ -82,7 +82,7 @@ func (a *attempt) newExpiry() *writer.Expiry {
 // whenFraming is roughly the size of a condition in a request without its names and values.
 const whenFraming = 128
 
-// readsBack is the existence condition under which a load may have to read rows back.
+// readsBack returns the existence condition to pass to TryReadBack: ExpectNotExist if rows may have to be read back.
 func (c *Config) readsBack() table.Existence {
 	if c.Write.When != nil || c.Write.Unchanged {
 		return table.ExpectNotExist
@@ -90,10 +90,10 @@ func (c *Config) readsBack() table.Existence {
 	return c.Write.Condition
 }
 
-// markBytes is the size that a mark adds to a row.
+// markBytes returns the bytes that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how far the service's clock may lag if no answer has a date. The service tolerates much less.
+// clockUnknown is how far the service's clock may lag if no answer had a date. The service itself tolerates less.
 const clockUnknown = time.Hour
 
 // marksBegun returns a time that no mark of the load precedes, in milliseconds of the service's clock.
@@ -117,7 +117,8 @@ func (x *annotations) keep(counters map[string]int64) {
 	}
 }
 
-// tryNeeds tests permissions other than writing before the load begins; with several tables, when each is opened.
+// tryNeeds tests, before the load begins, the permissions that it needs besides writing. With several tables, these are
+// tested when each is opened.
 func (a *attempt) tryNeeds(x *annotations) error {
 	if a.cfg.DryRun || a.planned.Empty || a.planned.Tables != nil {
 		return nil
@@ -131,10 +132,10 @@ func (a *attempt) tryNeeds(x *annotations) error {
 	})
 }
 
-// triedFor is how long a load waits for these permission tests before it writes.
+// triedFor is how long a load waits for these tests before it writes.
 const triedFor = 3 * time.Second
 
-// refusedSoon returns an early error of try. A silent service has refused nothing: the load begins and finds out later.
+// refusedSoon returns the error of try, or nil if try takes longer than triedFor: a silent service refuses nothing.
 func refusedSoon(try func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- try() }()

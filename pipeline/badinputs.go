@@ -16,9 +16,10 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Unloadable inputs are found before the first row by planning with each alone, then with as many as possible.
+// Inputs that cannot be loaded are found before the first row: the load is planned with each input alone, then with as
+// many as possible.
 
-// badFinder finds the inputs without which a load can be planned.
+// badFinder finds the inputs that must be left out for the load to be planned.
 type badFinder struct {
 	attempt *attempt
 	request *plan.Request
@@ -28,11 +29,11 @@ type badFinder struct {
 	bytes   int64             // size of all inputs
 	bad     map[string]string // reasons, by name
 	columns map[string]string // columns of inputs that can be loaded alone
-	held    map[string]bool   // incompatible with the others; a later run would load them alone
+	held    map[string]bool   // inputs incompatible with the others; a later run would load them by themselves
 	works   bool              // this command has loaded inputs into the table before
 }
 
-// planWithout plans a load without its bad inputs, after planning with them failed.
+// planWithout plans a load without its bad inputs, after planning with all inputs has failed.
 func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed error) (*plan.Plan, error) {
 	inputs := new(plan.InputsError)
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
@@ -50,7 +51,7 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 		if len(f.names) > 1 {
 			failed = fmt.Errorf("none of the %d inputs can be loaded: %w", len(f.names), failed)
 		}
-		return nil, failed // the request is wrong
+		return nil, failed // the request is at fault
 	}
 	if err := f.together(ctx); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Pl
 	return plan.Make(ctx, &r, a.admin)
 }
 
-// leaveStillBad leaves out inputs that were bad before and still are; none of their rows is sent again.
+// leaveStillBad leaves out inputs that were bad in an earlier run and still are, so that none of their rows are sent.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil {
 		return nil
@@ -93,7 +94,7 @@ func setsAside(err error) bool {
 	return errors.As(err, &usage) && (usage.Damaged || !usage.Input) && !usage.Nothing
 }
 
-// fails plans a load of some inputs. It returns why they cannot be loaded, and the columns of the first.
+// fails plans a load of some inputs. It returns the columns of the first, and an error if they cannot be loaded.
 func (f *badFinder) fails(ctx context.Context, names ...string) (columns string, err error) {
 	r := *f.request
 	r.ItemsOf = f.bytes
@@ -108,7 +109,7 @@ func (f *badFinder) fails(ctx context.Context, names ...string) (columns string,
 	return strings.Join(p.Sources[0].About().Columns, "\x00"), nil
 }
 
-// alone finds the inputs that cannot be loaded alone. Each is read twice, because the readings must agree.
+// alone finds the inputs that cannot be loaded even alone. Each of them is read twice, because the readings must agree.
 func (f *badFinder) alone(ctx context.Context) error {
 	for _, name := range f.names {
 		columns, err := f.fails(ctx, name)
@@ -132,7 +133,7 @@ func reasonOf(name string, err error) string {
 	return strings.TrimPrefix(client.OneLine(err.Error()), "open "+name+": ")
 }
 
-// together finds inputs that are incompatible with the others: first those with rare columns, then any that do not fit.
+// together finds inputs that are incompatible with the others, and keeps those with the most common columns.
 func (f *badFinder) together(ctx context.Context) error {
 	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
@@ -143,7 +144,7 @@ func (f *badFinder) together(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
 			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// Trying each input would be slow: inputs are tried singly only if the first one with their columns does not fit.
+	// Trying each input would be slow. First, one input with each set of columns is tried.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {
@@ -176,7 +177,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 			return nil
 		}
 		var other error
-		n := sort.Search(len(names)-1, func(i int) bool { // the number of inputs that can be loaded together
+		n := sort.Search(len(names)-1, func(i int) bool { // n inputs can be loaded together, n+1 cannot
 			_, is := f.fails(ctx, names[:i+2]...)
 			if is != nil {
 				err = is
@@ -202,7 +203,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 	return nil
 }
 
-// difference describes how the columns of an input differ from another's; "" if they do not.
+// difference describes how the columns of an input differ from another's. It is "" if they do not differ.
 func (f *badFinder) difference(name, other string) (why string) {
 	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
 	part := func(what string, all, of []string) {

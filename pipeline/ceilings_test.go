@@ -42,7 +42,7 @@ func (s *sends) add(at time.Time, units float64) {
 	s.at, s.units = append(s.at, at), append(s.units, units)
 }
 
-// most returns the largest sum within any period of that length.
+// most returns the largest sum of sends within any period of the given length.
 func (s *sends) most(within time.Duration) (most float64) {
 	from, sum := 0, 0.0
 	for to := range s.at {
@@ -69,7 +69,7 @@ func TestCeilingsHoldInEveryTenthOfSecond(t *testing.T) {
 	for name, set := range map[string]func(*lanes.Rates){
 		"rows":  func(r *lanes.Rates) { r.MaxRows = rate },
 		"units": func(r *lanes.Rates) { r.MaxWCU = rate },
-		"bytes": func(r *lanes.Rates) { r.MaxBytes = rate * 15 }, // id and a, their values: about 15 bytes a row
+		"bytes": func(r *lanes.Rates) { r.MaxBytes = rate * 15 }, // id and a, with their values, are about 15 bytes
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
@@ -81,7 +81,7 @@ func TestCeilingsHoldInEveryTenthOfSecond(t *testing.T) {
 			cfg := w.config(w.file("in.csv", shuffled(rows)))
 			cfg.Pacer = func() lanes.Pacer { return noted{sends: &left} }
 			set(&cfg.Lanes.Rates)
-			// The initial savings and the last request need no waiting.
+			// Neither the initial savings nor the last request cause a wait.
 			least := rows/rate - 0.02 - 0.2
 			if r := w.load(cfg); r.Written != rows || r.Seconds < least {
 				t.Errorf("%d written in %.3f s, want %.3f or more", r.Written, r.Seconds, least)
@@ -125,7 +125,7 @@ func instanceWorld(t *testing.T, units float64) *world {
 	return newWorldOf(t, server.Options{InstanceUnits: units})
 }
 
-// An instance with low capacity saves up only enough for a few rows: larger requests are always refused.
+// An instance with little capacity saves up only enough for a few rows, and always refuses larger requests.
 func TestLanesShareInstanceRate(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{50, 100, 500, 1000} {
@@ -140,14 +140,14 @@ func TestLanesShareInstanceRate(t *testing.T) {
 				if got := float64(rows) / r.Seconds / rate; got < 0.8 && rows >= 1000 || got > 1.05 || len(w.rows()) != rows {
 					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
 				}
-				// Most refusals are at the beginning, of requests that four lanes have sent before the limit is known.
+				// Most refusals are of requests that four lanes send at the beginning, before the limit is known.
 				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2), "%d refused", r.Throttled)
 			})
 		})
 	}
 }
 
-// crowdedLink counts the writes in flight. An answer takes time.
+// crowdedLink counts the writes in flight. Each answer takes some time.
 type crowdedLink struct {
 	http.RoundTripper
 	mu             sync.Mutex
@@ -207,7 +207,7 @@ func TestConcurrentLoadsShareRequestsInFlight(t *testing.T) {
 	})
 }
 
-// together loads one file each into one table, with distinct keys.
+// together runs loads at the same time, each of its own file, with distinct keys, into one table.
 func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -223,7 +223,7 @@ func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 	group.Wait()
 }
 
-// When other lanes have ended, a table's last lane soon gets their rate. The fastest of three loads counts.
+// When the other lanes of a table have ended, the last lane soon gets their rate. The fastest of three loads counts.
 func TestLastLaneTakesOverRequests(t *testing.T) {
 	t.Parallel()
 	seconds := []float64{math.Inf(1)}
@@ -233,7 +233,7 @@ func TestLastLaneTakesOverRequests(t *testing.T) {
 			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000,
 				Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")
 			random := rand.New(rand.NewPCG(1, 1))
-			text := rowsOf("id,n\n", 24_000, func(i int) string { // half of them in the first partition
+			text := rowsOf("id,n\n", 24_000, func(i int) string { // half of the rows are in the first partition
 				return fmt.Sprintf("k%d%08d,%d\n", max(0, random.IntN(6)-2), random.IntN(1e8), i)
 			})
 			seconds = append(seconds, w.load(w.config(w.file("in.csv", text))).Seconds)
@@ -244,7 +244,7 @@ func TestLastLaneTakesOverRequests(t *testing.T) {
 
 func idle() float64 { return 0 }
 
-// limitedLoads has a load for each word that limits it. A faster machine does not speed it up.
+// limitedLoads has, for each word, a load that is limited by it. A faster machine would not speed it up.
 var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Partition: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
@@ -341,7 +341,7 @@ func (waitingRows) Waiting() bool { return true }
 type slowSource struct{ source.Source }
 
 func (s slowSource) Next() (source.Piece, error) {
-	time.Sleep(20 * time.Millisecond) // for ten rows
+	time.Sleep(20 * time.Millisecond) // for every ten rows
 	return s.Source.Next()
 }
 
@@ -402,7 +402,7 @@ func TestLoadReportsItsBottleneck(t *testing.T) {
 	}
 }
 
-// TestOpenPipeShowsLagOfChanges observes a load whose pipe has delivered a change and remains open.
+// The lag is shown while the pipe that has delivered a change is still open.
 func TestOpenPipeShowsLagOfChanges(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		r, pipe := io.Pipe()
@@ -431,7 +431,7 @@ func TestOpenPipeShowsLagOfChanges(t *testing.T) {
 	})
 }
 
-// lateStream delivers nothing for a while.
+// lateStream delivers nothing for a while, then its content.
 type lateStream struct {
 	io.Reader
 	wait time.Duration

@@ -25,7 +25,7 @@ type Config struct {
 	Write      Write
 	Lanes      lanes.Config
 	Limits     Limits
-	RunDir     string // zero: rundir.DefaultPath
+	RunDir     string // "" means rundir.DefaultPath
 	DryRun     bool   // everything but the writes
 	Compared   bool   // the table will be compared with the inputs: refuse the load if that is impossible
 	Resume     keep.Resume
@@ -33,28 +33,29 @@ type Config struct {
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// Drain, when it ends, stops the load gently: requests in flight end. Its cause is an *Interrupted. Nil never drains.
+	// When Drain ends, the load stops gently: requests in flight end. Its cause is an *Interrupted. Drain may be nil.
 	Drain context.Context
 }
 
 // Watch holds the observers of a load.
 type Watch struct {
-	// OnWait is called with why a table operation waits for a silent endpoint, and the maximum wait. May be nil.
+	// OnWait, if not nil, is told why a table operation waits for a silent endpoint, and for how long at most.
 	OnWait func(why string, most time.Duration)
-	// OnPlan is called before the first write. May be nil.
+	// OnPlan, if not nil, is called before the first write.
 	OnPlan func(*plan.Plan)
-	// OnHotKey is called while the load runs: at most once when nearly all rows read so far have one partition-key value,
-	// and at most once when one value has more bytes than it should, with those bytes. May be nil; it must not block.
+	// OnHotKey, if not nil, is called while the load runs: at most once when nearly all rows so far have one partition-key
+	// value, and at most once, with Bytes, when a value has more bytes than it should. It must not block.
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
-	// OnReject is called with each rejected record. May be nil; it must not block.
+	// OnReject, if not nil, is called with each rejected record. It must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept gets each kept reject, valid only during the call, and its source's ordinal. May be nil; it must not block.
+	// OnKept, if not nil, is called with each kept reject, valid only during the call, and the ordinal of its source. It
+	// must not block.
 	OnKept func(source int, r *table.Reject)
-	// Progress is updated while the load runs. May be nil.
+	// Progress, if not nil, is updated while the load runs.
 	Progress *ledger.Progress
-	// Monitor shows the state of the load while it runs. May be nil.
+	// Monitor, if not nil, shows the state of the load while it runs.
 	Monitor *Monitor
-	// Ends is called with the end of every record; rejected records are then not kept in the run folder. May be nil.
+	// Ends, if not nil, is told the end of every record. Rejected records are then not kept in the run folder.
 	Ends ledger.Ends
 }
 
@@ -65,7 +66,7 @@ type Write struct {
 	DeleteNull bool // update: a null deletes the column
 	Order      plan.Order
 	Marks      Marks
-	Compress   string // requests: on or off; "" is off
+	Compress   string // compress requests: on or off; "" is off
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 means the request time-out.
 	Settle time.Duration
 }
@@ -79,10 +80,10 @@ type Conditions struct {
 
 // Marks configures loads that must not apply a row twice: those with auto-increment keys or counters.
 type Marks struct {
-	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
-	AtLeastOnce  bool   // rows are repeated blindly instead
-	ReturnedKeys string // new file for the keys made by the service; "" means none
-	// LookFirst means that an earlier load of the same files may have written rows: each is looked up first.
+	Column       string // attribute that identifies rows; "" means plan.DefaultMarkColumn
+	AtLeastOnce  bool   // rows have no marks and may be applied twice
+	ReturnedKeys string // new file for the keys completed by the service; "" means none
+	// LookFirst means that each row is looked up first, as an earlier load of the same files may have written it.
 	LookFirst bool
 }
 
@@ -90,13 +91,13 @@ type Marks struct {
 type Limits struct {
 	Records   int64 // records to read; 0 means all
 	MaxErrors ledger.MaxErrors
-	SetAside  bool // a bad file is left out and named in the report; MaxErrors applies to each file
-	// MaxTables limits the tables of a --table with expressions, except archived ones; 0 means plan.DefaultMaxTables.
+	SetAside  bool // bad files are left out and named in the report; MaxErrors applies to each file
+	// MaxTables limits the tables of a --table with expressions, without archived ones; 0 means plan.DefaultMaxTables.
 	MaxTables int
-	Memory    int64  // bytes of memory of the process, without an embedded store; 0 takes DefaultMemory
-	TempDir   string // folder for spilled rows; "" takes the system's
+	Memory    int64  // maximum bytes of memory of the process, without an embedded store; 0 means DefaultMemory
+	TempDir   string // folder for spilled rows; "" means the system's folder for temporary files
 	TempMax   int64  // maximum bytes of spilled rows on disk; 0 means no limit
-	NoSpill   bool   // no row is spilled: reading waits instead
+	NoSpill   bool   // rows are not spilled: reading waits instead
 }
 
 // Defaults of a load.
@@ -106,7 +107,7 @@ const (
 	DefaultMemory      = 1 << 30
 )
 
-// Interrupted is the cause of a Drain or a cancelled context: the user stopped the load.
+// Interrupted is the cause of a Drain, or of a cancelled context, when the user stops the load.
 type Interrupted struct {
 	Signal   string
 	ExitCode int
@@ -116,10 +117,10 @@ func (i *Interrupted) Exit() int { return i.ExitCode }
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
-// LongestLate is how long after a process has lost its lease its requests may still be applied.
+// LongestLate returns how long a process's requests may still be applied after it has lost its lease.
 func (c *Config) LongestLate() time.Duration { return c.kept().LongestLate() }
 
-// kept identifies the load to its later runs.
+// kept returns what identifies the load to its later runs.
 func (c *Config) kept() *keep.Load {
 	request := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	rows := []progress.Fact{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}

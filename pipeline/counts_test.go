@@ -34,7 +34,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// counted returns a load that adds the integers of files with the columns id, n, m to table t.
+// counted returns a load of files with the columns id, n, m that adds their integers to the rows of table t.
 func (w *world) counted(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Write.Mode = table.Increment
@@ -44,7 +44,7 @@ func (w *world) counted(inputs ...string) trial {
 	return cfg
 }
 
-// sums is the content of a table of counters, by key and without marks.
+// sums is the content of a table of counters, by key: n and m, without marks.
 type sums map[string][2]int64
 
 func (w *world) wantSums(want sums) {
@@ -62,7 +62,7 @@ func (w *world) wantSums(want sums) {
 	conformance.True(w.t, len(rows) == len(want), "%d rows, want %d", len(rows), len(want))
 }
 
-// overtaken runs a load while another load adds to row x before the second request.
+// overtaken runs a load. Before its second request, another load adds to row x.
 func (w *world) overtaken(cfg trial) *Report {
 	sent := 0
 	cfg.onSend = func([]table.Ref) {
@@ -75,7 +75,8 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// If two loads add to the same rows, only the later one may; the other reports records whose outcome it cannot know.
+// If two loads add to the same row, only the later one may go on. The other reports records whose outcome is unknown to
+// it.
 func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +87,7 @@ func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects, "%+v", r)
 	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "without this record",
 		"the reject")
-	// With another mark column both may.
+	// With another mark column, both loads may add to the row.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"
 	w.load(cfg)
@@ -107,7 +108,7 @@ func TestIncrementOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	w.wantSums(sums{"x": {101, 0}})
 }
 
-// A record that is neither accepted nor refused is given up, even when resuming; the next record of its key is added.
+// A record that is neither accepted nor refused is given up, even in a resumed load; its key's next record is added.
 func TestAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -134,7 +135,7 @@ func TestAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 		saves := 0
 		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if saves++; saves > 1 && attempt == 0 {
-				return context.Canceled // nothing is saved, as after kill -9
+				return context.Canceled // no more is saved, as after kill -9
 			}
 			return nil
 		}
@@ -153,7 +154,7 @@ func TestAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	conformance.Equal(t, w.rows()["x"]["n"], "6", "the sum")
 }
 
-// The mark column of a row may hold something that is not a mark.
+// The value of a row's mark column may not be a mark.
 func TestMarkColumnWithOtherContentIsRefused(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("old.csv", "id,_tsimport\nx,7\ny,mine\n"))
@@ -241,7 +242,7 @@ func fillFields(v reflect.Value, n *int) {
 	}
 }
 
-// Programs read summary.json and the state of a running load: names, order and omitted empty fields are stable.
+// Programs read summary.json and the state of a running load, so names, order and omission of empty fields are stable.
 func TestJSONOfReportsAndStatesIsStable(t *testing.T) {
 	for name, v := range map[string]any{"report": new(Report), "state": new(State)} {
 		for _, full := range []bool{false, true} {
@@ -368,7 +369,7 @@ func (s *told) Rejected(source int, record int64, why *table.Reason) {
 }
 func (s *told) Flush() { s.pending = false }
 
-// A load without checkpoints leaves only its summary and lock.
+// Each record ends once, and a load without checkpoints leaves only its summary and lock.
 func TestEveryEndIsReportedOnce(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {

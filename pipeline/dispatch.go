@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// dispatcher wires a load's parts, each in its own file. Only its goroutine touches them, the run folder and counts.
+// dispatcher connects the many parts of a load. Only its goroutine uses them, the run folder and the counts.
 type dispatcher struct {
 	cfg    *Config
 	counts *ledger.Counted
@@ -33,19 +33,19 @@ type dispatcher struct {
 	annotations  *annotations
 	account      *ledger.Account
 	record       *timelineRecorder
-	checkpointer *keep.Checkpointer // nil if nothing is kept
+	checkpointer *keep.Checkpointer // nil if the load has no checkpoints
 	files        *ledger.Files
 	survey       *partitionPoller
 	settling     settling
 	stopper      *stopper
-	sent         *atomic.Int64                           // bytes of requests, of all attempts
+	sent         *atomic.Int64                           // bytes of requests of all attempts
 	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // for tests
 }
 
 type input struct {
 	flow   *intake.Flow
 	splits <-chan intake.Handed // nil once the input is complete
-	err    error                // why the input could not be read to its end; earlier records are loaded
+	err    error                // why the input could not be read to its end; what was read before is loaded
 	waits  bool                 // reading waits for memory
 }
 
@@ -53,8 +53,8 @@ func (i *input) ended() bool { return i.splits == nil }
 
 // settling holds the times until which attempts of an earlier run may still be applied.
 type settling struct {
-	hold         time.Time // until then nothing is sent
-	suspectUntil time.Time // until then requests of the previous attempt may be applied
+	hold         time.Time // nothing is sent before this time
+	suspectUntil time.Time // requests of the previous attempt may be applied until this time
 }
 
 func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Store, stopRead func()) *dispatcher {
@@ -89,7 +89,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.record.meter.Before(l.from, l.to, l.used)
 	}
 	if f.RepeatedRows != nil && w.Marks.LookFirst {
-		// Requests of the earlier load may be applied until then; rows must not be looked up earlier.
+		// Rows must not be looked up while requests of the earlier load may still be applied.
 		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
@@ -108,7 +108,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.account.Asides.Added = d.withhold
 	}
 	if d.account.Asides == nil && counts.OverLimit(cfg.Limits.MaxErrors, false) {
-		d.stopper.stop(ledger.ErrLimit) // earlier attempts have passed it
+		d.stopper.stop(ledger.ErrLimit) // earlier attempts have exceeded it
 	}
 	if m.Several() {
 		d.account.Tables = ledger.NewTables(cfg.Limits.MaxTables)
@@ -147,14 +147,14 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	return o
 }
 
-// settleTimedOut returns how long after its time-out an attempt may still be applied. By then the service has had the
-// request for that long, except for time spent in buffers; a sixth of the time-out is left for that.
+// settleTimedOut returns how long after its time-out an attempt may still be applied: settle less the time-out, during
+// which the service has had the request. A sixth of the time-out is kept for time that the request spent in buffers.
 func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	left := timeout / 6
 	return max(settle-timeout+left, min(settle, left))
 }
 
-// run returns nil when every row is final, or why it stopped. No request is then in flight; the workers have ended.
+// run returns nil once every row is final, or why it stopped. No request is then in flight, and the workers have ended.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.lanes.End()
 	defer d.stopper.end()
@@ -162,7 +162,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	defer d.checkpointer.End()
 	drain := d.cfg.Drain.Done()
 	if l := d.cfg.Checkpoint.Held(); l != nil {
-		l.Unsettled, l.UnsettledFor = true, 0 // unknown until the load ends by itself
+		l.Unsettled, l.UnsettledFor = true, 0 // how long is unknown until the load ends by itself
 		defer func() { d.leave(l, time.Now()) }()
 	}
 	for {
@@ -201,7 +201,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			drain = nil
 			d.stopper.stop(context.Cause(d.cfg.Drain))
 		case <-ctx.Done():
-			// Requests end with the context; wait for their workers, then return.
+			// Requests end with the context: wait until their workers have reported, then return.
 			timer.Stop()
 			d.stopper.stop(context.Cause(ctx))
 			d.abandon()
@@ -212,7 +212,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}
 }
 
-// start starts all work that can start now. It returns the time until another lane may send.
+// start starts all work that can start now. It returns the time until the next lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.Cutter.Wake(now)
 	for _, name := range d.lanes.FallSilent(now) {
@@ -234,7 +234,7 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	return next
 }
 
-// reads reports whether a split is taken now. It counts the times that reading or sending begins to wait for memory.
+// reads reports whether a split may be taken now. It counts how often reading or sending begins to wait for memory.
 func (d *dispatcher) reads() bool {
 	full := d.lanes.Queues.Full()
 	waits := !d.input.ended() && !d.stopper.stopped() && full
@@ -245,12 +245,12 @@ func (d *dispatcher) reads() bool {
 	if d.lanes.WaitsMore() {
 		d.counts.SendWaits++
 	}
-	// A run without a checkpoint cannot be resumed, and would leave its archived records behind.
+	// Before its first checkpoint, a run cannot be resumed, and would leave its archived records behind.
 	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() &&
 		!(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
-// hand takes the intake's output; !ok means that it has ended.
+// hand takes an output of the intake. If ok is false, the intake has ended.
 func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	switch {
 	case !ok:
@@ -266,7 +266,7 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	}
 }
 
-// stopFor stops the load. At a change that cannot be applied it only stops reading: earlier ones are written.
+// stopFor stops the load. At a change that cannot be applied, it only stops reading: earlier changes are still written.
 func (d *dispatcher) stopFor(err error) {
 	if errors.Is(err, ledger.ErrLimit) && d.cfg.Write.Mode == table.Changes && d.admission.entering {
 		d.admission.full = true
@@ -301,14 +301,14 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	d.publish()
 }
 
-// inputEnds notes that no more splits come: lanes need not wait for more rows.
+// inputEnds notes that there are no more splits, so lanes need not wait for more rows.
 func (d *dispatcher) inputEnds() {
 	d.input.splits = nil
 	d.admission.hotKeyWatch.warn(true)
 	d.lanes.Change()
 }
 
-// abandon waits for the requests in flight and starts no others.
+// abandon waits for the requests and disk jobs in progress, and starts no others.
 func (d *dispatcher) abandon() {
 	for d.lanes.Busy() {
 		select {
@@ -320,7 +320,7 @@ func (d *dispatcher) abandon() {
 	}
 }
 
-// finished reports whether nothing is left to do or to wait for.
+// finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
 	if d.lanes.Busy() {
 		return false
@@ -340,14 +340,14 @@ func (d *dispatcher) finished(now time.Time) bool {
 	return !unsettled
 }
 
-// leave tells the next holder of the lease whether and for how long requests may still be applied.
+// leave tells the next holder of the lease whether, and for how long, requests may still be applied.
 func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
 	until, _ := d.lanes.Cutter.Unsettled(now)
 	until = keep.Later(keep.Later(until, d.counts.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
 	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
-// nextEvent returns the time until something is due without an event; next is when a lane may send.
+// nextEvent returns the time until work is due even if no event arrives. next is the time until a lane may send.
 func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
 	next = d.lanes.NextEvent(now, next, !d.stopper.stopped())
 	if d.checkpointer != nil && !d.stopper.stopped() {
@@ -357,7 +357,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	return max(next, 100*time.Microsecond)
 }
 
-// dispatch sends all that may be sent. It returns the time until more may be sent, and the obstacle.
+// dispatch sends everything that may be sent now. It returns the time until more may be sent, and what prevents it.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottleneck.Word) {
 	if wait := d.settling.hold.Sub(now); wait > 0 {
 		return wait, bottleneck.Outage
@@ -368,7 +368,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	return d.lanes.Dispatch(now, !d.input.ended())
 }
 
-// noteLimit samples the limit of the load's speed at short intervals.
+// noteLimit samples, at short intervals, what limits the load's speed.
 func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	m := d.record.meter
 	if !m.Wants(now, d.lanes.LimitEvery()) {
@@ -403,7 +403,7 @@ func (d *dispatcher) jobDone(j *shuffle.Job) {
 	}
 }
 
-// withhold keeps rows in their lanes until a checkpoint names the inputs set aside: a resuming attempt relies on it.
+// withhold keeps rows in their lanes until a checkpoint names the inputs set aside, which a resuming attempt relies on.
 func (d *dispatcher) withhold() {
 	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return

@@ -30,14 +30,14 @@ var (
 	drawnSeeds = flag.Int("drawn-seeds", 2, "number of random loads of each mode")
 )
 
-// drawnMode is the fixed part of a load before it is drawn.
+// drawnMode is what a kind of random loads fixes. The rest is drawn.
 type drawnMode struct {
 	leaves  leaves
 	failing float64                    // maximum share of requests that fail
-	world   func(*testing.T) *world    // nil is newWorld
-	also    func(*drawnLoad)           // changes what was drawn
-	run     func(*drawnLoad, contents) // nil is (*drawnLoad).runs
-	records int                        // maximum; 0 is a thousand
+	world   func(*testing.T) *world    // nil means newWorld
+	also    func(*drawnLoad)           // if not nil, changes the load after it is drawn
+	run     func(*drawnLoad, contents) // nil means (*drawnLoad).runs
+	records int                        // maximum number of records; 0 means a thousand
 }
 
 // drawnModes are the kinds of random loads. All draw the same choices as the first one, except those that they fix.
@@ -48,7 +48,7 @@ var drawnModes = map[string]drawnMode{
 		m.cfg.Pacer = nil
 		m.simulate.PartitionUnits, m.simulate.Burst = 5000, 100*time.Millisecond
 	}},
-	// The store loses power, with or without the load.
+	// The store loses power, with or without the load's process.
 	"power": {failing: 0.4, world: newPoweredWorld},
 	// The store is in the load's process and acknowledges unsynced rows: rows lost with the process must not be final.
 	"own store":          {failing: 0.4, world: newLazyWorld},
@@ -65,29 +65,29 @@ var drawnModes = map[string]drawnMode{
 		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
 	}},
 	"pre-split": {failing: 0.2, also: func(m *drawnLoad) { m.cfg.Target.PreSplit = plan.PreSplit(2 + m.rnd.IntN(9)) }},
-	// The load is killed at checkpoint 0, then in another table at checkpoint 1, while there is such a checkpoint.
+	// The load is killed at checkpoint 1, then in another table at checkpoint 2, and so on.
 	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
 	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
-	// One file is bad: the others are loaded.
+	// One file is bad, and the others are loaded.
 	"bad file":          {failing: 0.3, run: (*drawnLoad).runWithBadFile},
 	"numbered bad file": {failing: 0.15, leaves: numberedRows, run: (*drawnLoad).runWithBadFile},
 }
 
-// leaves is the kind of rows that a load leaves in the table.
+// leaves says which rows a load leaves in the table.
 type leaves uint8
 
 const (
-	lastRows     leaves = iota // of each key
+	lastRows     leaves = iota // the last row of each key
 	numberedRows               // each record, numbered in order
 	sumsOfRows
-	allVersions  // of each cell
+	allVersions  // all versions of each cell
 	rowsThatPass // rows that meet a condition on their columns
 	rowsOfChanges
 )
 
 type drawnLoad struct {
 	t        *testing.T
-	name     string // of its mode
+	name     string // name of the mode
 	mode     drawnMode
 	seed     uint64
 	w        *world
@@ -98,7 +98,7 @@ type drawnLoad struct {
 	records  []drawnRecord
 	stdin    string
 	lies     bool // statistics of a file are wrong
-	versions int  // that the table keeps of a cell
+	versions int  // number of versions of a cell that the table keeps
 	cfg      trial
 
 	simulate  server.Simulation
@@ -108,8 +108,8 @@ type drawnLoad struct {
 }
 
 // TestAnyLoadMatchesSequentialApplication draws inputs, keys, modes, conditions, memory, faults, splits and kills. The
-// table must equal a sequential application of the records, each record is counted once, exactly the expected records
-// are rejected, every checkpoint knows which rows are final, and no final row is sent again.
+// table must equal a sequential application of the records, each record must be counted once, and exactly the expected
+// records must be rejected. Every checkpoint must know which rows are final, and no final row may be sent again.
 func TestAnyLoadMatchesSequentialApplication(t *testing.T) {
 	t.Run("loads", func(t *testing.T) {
 		for name, mode := range drawnModes {
@@ -128,7 +128,7 @@ func TestAnyLoadMatchesSequentialApplication(t *testing.T) {
 	had.check(t, least)
 }
 
-// few returns how many of n seeds are run: only one with -short, for the race detector.
+// few returns how many of n seeds to run: only one with -short, which the race detector uses.
 func few(n int) int {
 	if testing.Short() {
 		return min(n, 1)
@@ -204,7 +204,7 @@ func (m *drawnLoad) draw() (before contents) {
 	return before
 }
 
-// settle removes incompatible choices.
+// settle replaces incompatible choices.
 func (m *drawnLoad) settle(flip func() bool) {
 	o := &m.oracle
 	switch m.mode.leaves {
@@ -232,15 +232,15 @@ func (m *drawnLoad) settle(flip func() bool) {
 	if m.name == "timestamps" {
 		o.mode, o.deleteNull, m.versions = table.Update, true, 10
 	}
-	if m.name == "pre-split" { // of one table
+	if m.name == "pre-split" { // only one table can be pre-split
 		m.key = &drawnKeys[m.rnd.IntN(len(drawnKeys)-1)]
 		o.mode, o.condition, o.deleteNull = table.Put, table.Ignore, false
 	}
 	if o.mode == table.Delete && o.condition == table.ExpectExist {
-		// It is unknown whether a repeated delete found its row, and so the count of rejects would be unknown.
+		// Whether a repeated delete found its row is unknown, and so the number of rejects would be.
 		o.condition = table.Ignore
 	}
-	if m.hasBadFile() { // a record's outcome shows only if no other record has its key
+	if m.hasBadFile() { // a record's outcome is visible only if no other record has its key
 		o.mode, o.condition, o.deleteNull, m.input.unique, m.input.refused, m.input.spoiled = table.Put, table.Ignore, false,
 			true, false, false
 	}
@@ -249,7 +249,7 @@ func (m *drawnLoad) settle(flip func() bool) {
 
 func (m *drawnLoad) formats() []string {
 	switch {
-	case m.input.amounts: // integers in texts of Parquet and JSON remain text
+	case m.input.amounts: // in Parquet and JSON, integers in strings remain strings
 		return []string{"csv", "csv.gz"}
 	case m.mode.leaves == lastRows && m.name != "damage" && !m.hasBadFile() && m.rnd.IntN(4) == 0:
 		return append(slices.Clone(drawnFormats), standardInput, standardInput, standardInput)
@@ -270,7 +270,7 @@ func (m *drawnLoad) configure(files []string) {
 	cfg := &m.cfg
 	m.key.into(m.t, cfg)
 	cfg.RunDir, cfg.Target.Define.MaxVersions = filepath.Join(w.dir, "drawn"), m.versions
-	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer} // JSON lines beside CSV would make it a column of any type
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer} // with JSON lines beside CSV, it would be a column of any type
 	cfg.Write.Mode, cfg.Write.Condition, cfg.Write.DeleteNull = m.oracle.mode, m.oracle.condition, m.oracle.deleteNull
 	if m.input.unique {
 		cfg.Write.Order = plan.Order(rnd.IntN(2))
@@ -284,7 +284,7 @@ func (m *drawnLoad) configure(files []string) {
 	cfg.Resume.Look = true
 	if m.scheduled = rnd.IntN(3) > 0; m.scheduled {
 		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
-		cfg.Limits.Memory += 64 << 20 // otherwise there is no room for sections
+		cfg.Limits.Memory += 64 << 20 // to make room for sections
 		if rnd.IntN(2) == 0 {
 			cfg.switchAfter = 1 + rnd.IntN(8)
 		}
@@ -314,13 +314,13 @@ func (m *drawnLoad) configure(files []string) {
 		cfg.Limits.Records = int64(1 + rnd.IntN(len(m.records)))
 		m.records = m.records[:cfg.Limits.Records]
 	}
-	if m.key.template == "" { // with several tables, keys begin with the table
+	if m.key.template == "" { // with several tables, keys begin with the name of the table
 		cfg.onSnapshot = m.compare
 	}
 	w.simulate(m.t, m.simulate)
 }
 
-// trouble begins faults and splits. The returned function ends them, as a reading of partitions may outlive the load.
+// trouble begins faults and splits. The returned function ends them: a reading of partitions may outlive the load.
 func (m *drawnLoad) trouble() (end func()) {
 	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
 	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))
@@ -352,7 +352,7 @@ func (m *drawnLoad) trouble() (end func()) {
 	}
 }
 
-// split splits a table at the key of a record. The partition is then not served for a moment.
+// split splits a table at the key of a record. For a moment, the partition is then not served.
 func (m *drawnLoad) split(source *rand.Rand) {
 	name := "t"
 	if m.key.template != "" {
@@ -393,7 +393,7 @@ func (m *drawnLoad) String() string {
 		m.key.name, m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
 }
 
-// had counts the choices and events of random loads: a random test proves nothing about choices that it never makes.
+// had counts the choices and events of random loads, as a random test proves nothing about choices that it never makes.
 var had drawn
 
 type drawn struct {
@@ -412,7 +412,7 @@ func (d *drawn) count(what string, is bool) {
 	}
 }
 
-// check prints the counts, and fails for a choice that fewer than least loads had.
+// check prints the counts, and fails the test if fewer than least loads had one of the choices.
 func (d *drawn) check(t *testing.T, least int) {
 	var all []string
 	for what, n := range d.loads {
@@ -450,7 +450,7 @@ func (m *drawnLoad) note(r *Report, want leftBySequence) {
 	}
 }
 
-// longestKey is the longest run of records with one key.
+// longestKey returns the length of the longest run of records with one key.
 func (m *drawnLoad) longestKey() (longest int) {
 	n := 0
 	for i := range m.records {

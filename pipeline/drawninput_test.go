@@ -25,27 +25,27 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// drawnRecord is a record: id and n identify its row. An empty text is an empty field, or null in formats with nulls.
+// drawnRecord is a record. Its id and n identify its row. "" is an empty field, or null in formats that have nulls.
 type drawnRecord struct {
 	id      string
 	n       int64
 	a, b, c string
-	ragged  bool // CSV: it has one field too many, so that the reader rejects it
-	file    int  // index of the file it is written to
+	ragged  bool // in CSV, it has one field too many, so that the reader rejects it
+	file    int  // index of the file that it is written to
 	number  int  // number in that file, from 1
 }
 
-// name names a record among the rejects.
+// name returns a record's name among the rejects.
 func (r *drawnRecord) name() string { return fmt.Sprint(r.file, "/", r.number) }
 
 type drawnKey struct {
 	name     string
 	pk       []string                    // for --pk
-	row      func(r *drawnRecord) string // its key, as contents writes it; its first column is the text up to a slash
+	row      func(r *drawnRecord) string // a record's key as in contents; the first column is the text up to a slash
 	columns  []string                    // which of id and n are attributes
 	needsID  bool                        // a record without an id has no key
-	perID    int64                       // rows that share an id
-	template string                      // template of the table names
+	perID    int64                       // number of rows that share an id
+	template string                      // template of the table names; "" means one table
 }
 
 var drawnKeys = []drawnKey{
@@ -69,7 +69,7 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// into sets the columns of a load's key.
+// into sets the primary key of a load.
 func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	cfg.Target.Key = nil
 	for _, text := range k.pk {
@@ -83,13 +83,13 @@ func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	}
 }
 
-// cut returns a possible start of a partition: the first column of a record's key.
+// cut returns the first column of a record's key, at which a partition may begin.
 func (k *drawnKey) cut(r *drawnRecord) sim.Key {
 	first, _, _ := strings.Cut(k.row(r), "/")
 	return sim.Key(first)
 }
 
-// orderingKeys returns the ordering keys of the records by place; nil for records that cannot become rows.
+// orderingKeys returns the records' ordering keys by place. They are nil for records that cannot become rows.
 func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 	keys := map[checkpoint.Position][]byte{}
 	for i := range m.records {
@@ -112,19 +112,19 @@ func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
 // fan is the number of rows that share an id if the key consists of id and n.
 const fan = 7
 
-// drawnInput generates records: one arrangement of keys, with disturbances.
+// drawnInput generates records whose keys have one arrangement, with disturbances.
 type drawnInput struct {
 	arrangement                                  string
 	keys, records                                int
 	unique                                       bool // no key is repeated
 	repeats, hot, late, strays, spoiled, refused bool
-	perID                                        int64 // rows that share an id
+	perID                                        int64 // number of rows that share an id
 	amounts                                      bool  // a, b and n are integers unique to the record
 }
 
 var arrangements = []string{"sorted", "descending", "sorted by a prefix", "concatenated", "shuffled"}
 
-// values draws the records' numbers. Each number stands for a key, in key order.
+// values draws a number for each record. Each number stands for a key, and numbers are in the order of their keys.
 func (in *drawnInput) values(rnd *rand.Rand) []int {
 	values := make([]int, in.records)
 	for i := range values {
@@ -165,7 +165,7 @@ func (in *drawnInput) values(rnd *rand.Rand) []int {
 }
 
 func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
-	if in.strays { // one in every few records, so that every piece has one
+	if in.strays { // one for every few records, so that every piece has one
 		for at := rnd.IntN(10); at < len(values); at += 5 + rnd.IntN(20) {
 			other := rnd.IntN(len(values))
 			if in.unique {
@@ -178,7 +178,7 @@ func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
 	if in.unique {
 		return values
 	}
-	if in.hot { // one key for longer than a piece
+	if in.hot { // a run of one key longer than a piece
 		at := rnd.IntN(len(values))
 		values = slices.Insert(values, at, slices.Repeat([]int{values[at]}, 60+rnd.IntN(200))...)
 	}
@@ -190,7 +190,7 @@ func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
 	return values
 }
 
-// draw makes the records. Column c is unique to a record.
+// draw makes the records. Each has a different value in column c.
 func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
 	values := in.values(rnd)
 	records := make([]drawnRecord, len(values))
@@ -231,13 +231,13 @@ func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
 // refusedWord is in records that the service refuses.
 const refusedWord = "refuse-me-"
 
-// drawnFormats are the formats of a file, repeated by likelihood. Except for csv.gz, the keys of any part can be read.
+// drawnFormats has the formats of a file, repeated by likelihood. In all but csv.gz, the keys of any part can be read.
 var drawnFormats = []string{"csv", "csv", "csv", "ndjson", "ndjson", "parquet", "parquet", "parquet", "csv.gz"}
 
 // standardInput is the format of records read once from standard input.
 const standardInput = "-"
 
-// write writes records to files of random formats and notes their places.
+// write writes records to files of random formats and sets the records' places in these.
 func (m *drawnLoad) write(name string, records []drawnRecord, formats []string, most int) (files []string) {
 	for file := 0; file == 0 || len(records) > 0; file++ {
 		n := len(records)
@@ -321,7 +321,7 @@ func drawnLines(t *testing.T, records []drawnRecord) string {
 	return b.String()
 }
 
-// parquet writes a Parquet file of several row groups whose statistics may be false.
+// parquet writes a Parquet file of several row groups, whose statistics may be false.
 func (m *drawnLoad) parquet(records []drawnRecord) string {
 	t, rnd := m.t, m.rnd
 	t.Helper()
@@ -360,7 +360,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 		for c := range footer.RowGroups[g].Columns {
 			s := &footer.RowGroups[g].Columns[c].MetaData.Statistics
 			if rnd.IntN(2) == 0 && len(s.MinValue) > 0 {
-				s.MaxValue = s.MinValue // as if all values were the least
+				s.MaxValue = s.MinValue // as if all values were the smallest
 				s.Max = s.Min
 			} else if rnd.IntN(2) == 0 {
 				s.MinValue, s.MaxValue = s.MaxValue, s.MinValue
@@ -374,7 +374,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 	return append(out, "PAR1"...)
 }
 
-// damageParquet overwrites pages but keeps size and time, because a disk does not report its losses.
+// damageParquet overwrites pages but keeps the file's size and time, as a failing disk would.
 func damageParquet(t *testing.T, name string) {
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -410,7 +410,7 @@ func cutShort(t *testing.T, name string) {
 	conformance.Equal(t, err, nil, "error")
 }
 
-// parquetFooter reads the footer of a file, and returns where it begins.
+// parquetFooter returns the footer of a file and the offset where it begins.
 func parquetFooter(t *testing.T, file []byte) (footer *format.FileMetaData, at int) {
 	const tail = 8 // the footer's length and the magic
 	length := int(binary.LittleEndian.Uint32(file[len(file)-tail:]))

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// sequence is the oracle: the result of loading the records one at a time.
+// sequence is the oracle: it computes the result of loading the records one after the other.
 type sequence struct {
 	leaves     leaves
 	mode       table.Mode
@@ -29,7 +29,7 @@ type sequence struct {
 	deleteNull bool
 	when       string
 	key        *drawnKey
-	ops        map[string]table.Mode // in changes, each record's operation, by its column c
+	ops        map[string]table.Mode // in a load of changes, each record's operation, by its column c
 	refuses    bool                  // the service refuses records with refusedWord
 }
 
@@ -37,10 +37,10 @@ type leftBySequence struct {
 	rows     contents
 	rejected []string
 	left     int64 // records left out by the condition on columns
-	// unsent holds refused records that a later one may supersede before they are sent; open tells which a key has.
+	// unsent holds refused records that a later record may supersede before they are sent; open lists those of each key.
 	unsent map[string]bool
 	open   map[string][]string
-	// past holds all rows that each key has ever had, "" for none: a stopped load leaves one of them.
+	// past holds all rows that each key has ever had, "" for none. A stopped load leaves one of them.
 	past map[string][]string
 	// refusedLater counts records that the service refuses although an earlier record has written their key.
 	refusedLater int
@@ -71,13 +71,13 @@ func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence 
 	return left
 }
 
-// supersedes reports whether a waiting record is superseded by a later one of its key.
+// supersedes reports whether waiting records are superseded by later ones of their key.
 func (s *sequence) supersedes() bool { return s.mode == table.Put && s.condition == table.Ignore }
 
-// makesRow reports whether a record is a row that the service is asked to write.
+// makesRow reports whether a record becomes a row, so that the service is asked to write it.
 func (s *sequence) makesRow(r *drawnRecord) bool { return !r.ragged && !(s.key.needsID && r.id == "") }
 
-// refused reports whether the service refuses a record that is a row.
+// refused reports whether the service refuses a record that becomes a row.
 func (s *sequence) refused(r *drawnRecord) bool {
 	return s.refuses && s.modeOf(r) != table.Delete && strings.HasPrefix(r.b, refusedWord)
 }
@@ -173,10 +173,10 @@ func added(a, b string) string {
 	return strconv.FormatInt(x+y, 10)
 }
 
-// newerThan separates the versions of a cell.
+// newerThan separates the versions of a cell in contents.
 const newerThan = " newer than "
 
-// drawnRow returns a row as text, "" if it does not exist.
+// drawnRow returns a row as text, or "" if it does not exist.
 func drawnRow(cells map[string]string, exists bool) string {
 	if !exists {
 		return ""
@@ -185,7 +185,7 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left returns a table's content in the form of the oracle: without marks, with numbers as ranks in an id's rows.
+// left returns a table's content in the form of the oracle: without marks, and with numbers as ranks among an id's rows.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}
@@ -220,7 +220,7 @@ func (m *drawnLoad) differs(want leftBySequence, table contents) string {
 	return cmp.Diff(want.rows, m.left(table))
 }
 
-// judge compares the table and the counts after a load with the expected ones.
+// judge compares the table and the counts after a load with what is expected.
 func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	t := m.t
 	t.Helper()
@@ -239,13 +239,13 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 		"%s: %d read, %d written, %d superseded, %d left, %d rejected; want %d read, %d rejected", r.State, r.Read, r.Written,
 		r.Superseded, r.ConditionFailed, r.Rejected, read, rejected)
 	if never := m.mode.leaves != lastRows; never && r.Superseded > 0 || r.ExtraVersions > 0 ||
-		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row written before a kill and replaced is left out
+		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row written before a kill and replaced is not counted
 		t.Errorf("%d superseded, %d versions, %d left, want %d", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
 	}
 	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
 	_, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir))
 	conformance.True(t, os.IsNotExist(err), "the timestamps of a finished run are kept: %v", err)
-	// Headers of files searched for key ranges are not counted when the files are read.
+	// The headers of files that were searched for key ranges are not counted when the files are read.
 	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
 	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
 	conformance.True(t, !whole || r.BytesRead <= m.bytes() && r.BytesRead >= least,
@@ -309,7 +309,7 @@ func (m *drawnLoad) spoiled(rows contents) map[string]contents {
 	return broken
 }
 
-// cmpKey returns the name that left gives to a single row.
+// cmpKey returns the key that left gives to an id's only row.
 func cmpKey(m *drawnLoad, key string) string {
 	if m.mode.leaves == numberedRows {
 		id, _ := numberOf(key)
@@ -348,7 +348,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	return len(want)
 }
 
-// checkReturned checks that the file of returned keys has the number of each record that is a row.
+// checkReturned checks that the file of returned keys has the number of each record that became a row.
 func (m *drawnLoad) checkReturned(rows contents) {
 	numbers := map[string]int64{} // by column c
 	for key, cells := range rows {
@@ -363,10 +363,11 @@ func (m *drawnLoad) checkReturned(rows contents) {
 	wantReturned(m.t, want, m.cfg)
 }
 
-// hasBadFile reports whether one file of the load is to be bad.
+// hasBadFile reports whether one file of the load is made bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages a file or gives it too many rejects. Other files' rows must be loaded, and the file named.
+// runWithBadFile damages a file or gives it too many rejects. The other files must be loaded, and the report must name
+// the bad one.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]

@@ -27,18 +27,18 @@ var errKilled = errors.New("killed")
 type kills struct {
 	mu     sync.Mutex
 	keys   map[checkpoint.Position][]byte // ordering keys of all records; nil for those that cannot become rows
-	bySent map[checkpoint.Position]int    // the first attempt that has sent a record
+	bySent map[checkpoint.Position]int    // the first attempt that sent a record
 
 	attempts, replayed, checked, unsaid int
 }
 
-// moment is when an attempt ends, counted from 1; the zero moment means never.
+// moment is the checkpoint or request, counted from 1, at which an attempt ends. The zero moment means never.
 type moment struct {
 	save, send int
 	gently     bool
 }
 
-// kills makes a load end at the moment, and returns the context for it.
+// kills makes a load end at the moment, and returns the context to run it with.
 func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	drain, stopGracefully := context.WithCancelCause(ctx)
@@ -81,7 +81,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 	return ctx, func() { stopGracefully(nil); stop(nil) }
 }
 
-// untilDone runs attempts until the load is done. It returns the last report. Half of the loads are killed at random.
+// untilDone runs attempts until the load is done, and returns the last report. Half of the loads are killed at random.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
 	if m.rnd.IntN(2) == 0 {
@@ -109,10 +109,11 @@ func (m *drawnLoad) untilDone() *Report {
 	}
 }
 
-// restart is the time between two processes: no two start in the same millisecond, the unit of timestamps and marks.
+// restart is the time between two processes. They must not start in the same millisecond, the unit of timestamps and
+// marks.
 const restart = 20 * time.Millisecond
 
-// attempt runs until it is killed before a checkpoint or a request, stopped in order, or done.
+// attempt runs the load until it is killed before a checkpoint or a request, stopped gently, or done.
 func (m *drawnLoad) attempt(at moment) *Report {
 	k := &m.killed
 	base, err := checkpoint.Read(m.cfg.RunDir)
@@ -139,7 +140,7 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	return r
 }
 
-// sent checks the rows sent against the state that the attempt resumes from.
+// sent checks that rows may be sent, given the checkpoint from which the attempt resumed.
 func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	k := &m.killed
 	for _, r := range rows {
@@ -157,7 +158,7 @@ func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	}
 }
 
-// compare compares the final rows of a checkpoint with the counters of that moment.
+// compare checks that the final rows of a checkpoint match the counters at that moment.
 func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	if m.killed.checked++; m.killed.checked > 20 && m.killed.checked%10 > 0 {
 		return // if there are many checkpoints, only some are compared
@@ -167,7 +168,7 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	for p, key := range m.killed.keys {
 		p, planned := places(p)
 		if !planned {
-			continue // over the limit
+			continue // beyond the limit
 		}
 		if s.Read.Has(p) {
 			read++
@@ -197,9 +198,9 @@ func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, boo
 	}
 }
 
-// runAtEveryCheckpoint kills the load at checkpoint 1, then in another table at checkpoint 2, …
+// runAtEveryCheckpoint kills the load at checkpoint 1, then in another table at checkpoint 2, and so on.
 func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
-	for at := 1; ; at += 1 + at/6 { // if there are many, only some
+	for at := 1; ; at += 1 + at/6 { // if there are many checkpoints, at some of them
 		want := m.oracle.apply(before, m.records)
 		m.cfg.Checkpoint.Every = time.Millisecond
 		r := m.attempt(moment{save: at})
@@ -220,7 +221,7 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 	}
 }
 
-// runDamaged damages a file. The load must fail, and each row must result from a prefix of its key's records.
+// runDamaged damages a file. The load must fail, and leave each row as the first few records of its key make it.
 func (m *drawnLoad) runDamaged(before contents) {
 	t := m.t
 	early := m.damage()
@@ -229,7 +230,7 @@ func (m *drawnLoad) runDamaged(before contents) {
 	r, err := m.cfg.run(context.Background())
 	end()
 	conformance.Equal(t, r.Balance(), nil, "error")
-	whole := r.State == StateFinished && err == nil // it was read before it was damaged
+	whole := r.State == StateFinished && err == nil // the file was read before it was damaged
 	conformance.True(t, (!whole || !early) && (whole || r.ExitCode == exitcode.Failed && r.Read <= int64(len(m.records))),
 		"%s, exit code %d, %d read of %d: %v", r.State, r.ExitCode, r.Read, len(m.records), err)
 	had.count("damage that the first pass found", early && m.scheduled)
@@ -263,12 +264,12 @@ func neverHad(before contents, want leftBySequence, rows contents) string {
 	return ""
 }
 
-// damage damages a file after the load has inspected its inputs: before its first row (early), or while it runs.
+// damage damages a file after the load has inspected its inputs, before its first row (early) or while it runs.
 func (m *drawnLoad) damage() (early bool) {
 	m.t.Helper()
 	more := m.input
 	more.records, more.unique, more.spoiled = 400, false, false
-	if m.input.unique { // keys that the load does not have, as none may be repeated
+	if m.input.unique { // use keys that the load does not have, as none may be repeated
 		more = drawnInput{arrangement: m.input.arrangement, records: 400, unique: true, perID: m.key.perID}
 	}
 	records := more.draw(m.rnd, "last")

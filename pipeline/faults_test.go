@@ -46,7 +46,7 @@ func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
 	}
 }
 
-// passingFaults are faults after which a later attempt may succeed.
+// passingFaults are temporary: a later attempt may succeed.
 var passingFaults = []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"},
 	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
 	{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropBefore}, {Action: faults.DropAfter},
@@ -69,7 +69,7 @@ func everyThird(i int, code string) string {
 	return ""
 }
 
-// TestLoadSurvivesAnyFailedRequest fails request 0, then 1, … in every transient way.
+// Request 0 of a load fails in every temporary way, then request 1 of another load, and so on.
 func TestLoadSurvivesAnyFailedRequest(t *testing.T) {
 	text := repeated(60, 12)
 	want := lastOf(t, text)
@@ -84,7 +84,7 @@ func TestLoadSurvivesAnyFailedRequest(t *testing.T) {
 	}
 }
 
-// failsAt runs a load whose request n fails. past means that the load had no request n.
+// failsAt runs a load whose request n fails. past reports that the load had no request n.
 func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int) (past bool) {
 	w := newWorld(t)
 	hit := false
@@ -101,7 +101,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 	return !hit
 }
 
-// A row that the service neither accepts nor refuses is rejected, regardless of its batch, and the others are written.
+// A row that the service neither accepts nor refuses is rejected, whatever batch it is in. The other rows are written.
 func TestRowThatAlwaysFailsIsRejected(t *testing.T) {
 	poisoned := func(r table.Ref) bool { return bytes.Contains(r.Body(), []byte("poison")) }
 	for name, fault := range map[string]func(sent []table.Ref) faults.Fault{
@@ -139,7 +139,7 @@ func TestRowThatAlwaysFailsIsRejected(t *testing.T) {
 				cfg := w.config(w.file("in.csv", text))
 				cfg.Write.Order, cfg.Lanes.RetryFor = order, 3*time.Second
 				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
-				cfg.Lanes.Concurrency = 1 // a request is judged right after its rows were seen
+				cfg.Lanes.Concurrency = 1 // onSend sees a request's rows right before the request
 				var sent []table.Ref
 				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
 				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
@@ -158,7 +158,7 @@ func TestRowThatAlwaysFailsIsRejected(t *testing.T) {
 	}
 }
 
-// While nothing at all is written, the service is down: no row is rejected, however often it fails.
+// While nothing at all is written, the service is down, and no row is rejected however often it fails.
 func TestOutageRejectsNoRow(t *testing.T) {
 	for _, code := range []string{"OTSInternalServerError", "OTSServerUnavailable", "OTSTimeout", ""} {
 		t.Run(code, virtual(func(t *testing.T, w *world) {
@@ -246,7 +246,7 @@ func TestChangedInputIsResumedIfAccepted(t *testing.T) {
 	conformance.True(t, r.State == StateFinished && r.Resumed && len(w.rows()) >= 3, "%+v", r)
 }
 
-// A load may be killed after writing all or part of the header of the returned keys, before a checkpoint.
+// A load may be killed before its first checkpoint, after it has written part or all of the file's header.
 func TestReturnedKeysFileWithOnlyHeaderIsRewritten(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestReturnedKeysFileWithOnlyHeaderIsRewritten(t *testing.T) {
 	}
 }
 
-// If the newest checkpoint is unreadable, rows may have been sent that the older one neither knew nor allowed.
+// If the newest checkpoint is unreadable, rows may have been sent that the older one does not know of or allow.
 func TestLoadResumesFromOlderCheckpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -273,7 +273,7 @@ func TestLoadResumesFromOlderCheckpoint(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	first := cfg
-	var older []byte // used, like the others, only by the writer of checkpoints
+	var older []byte // like knows, used only by the goroutine that writes checkpoints
 	knows := int64(0)
 	dead := false
 	first.keeping.OnSave = func(s *checkpoint.Snapshot) (err error) {
@@ -317,7 +317,7 @@ func TestResumedLoadKeepsMarkColumn(t *testing.T) {
 	conformance.Equal(t, len(w.rows()), 2, "rows")
 }
 
-// The work after a load can also be interrupted: the load then does not start again.
+// If only the work after a load is interrupted, the load does not start again.
 func TestFinishedLoadWithKeptCheckpointSendsNothingAgain(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)
@@ -336,7 +336,7 @@ func TestFinishedLoadWithKeptCheckpointSendsNothingAgain(t *testing.T) {
 	}
 }
 
-// A folder of runs that cannot be searched does not count as missing.
+// A runs folder that cannot be searched does not count as a missing one.
 func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
@@ -348,7 +348,7 @@ func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	conformance.True(t, !errors.Is(err, os.ErrNotExist), "the file is gone")
 }
 
-// TestUnusableRunFileLosesNoRow replaces each file of a run with a folder, before the first attempt or after a kill.
+// Each file of a run is replaced by a folder, before the first attempt or after a kill.
 func TestUnusableRunFileLosesNoRow(t *testing.T) {
 	for _, name := range []string{rundir.SummaryFile, rundir.ReasonsFile, rundir.PageFile, rundir.DoubtsFile,
 		rundir.BlocksFile, rundir.RejectIndexFile, rundir.LockFile, rundir.RejectsFile(0, ""), checkpoint.File,
@@ -370,7 +370,7 @@ func TestUnusableRunFileLosesNoRow(t *testing.T) {
 				if begun {
 					killed := cfg
 					ctx, done := moment{save: 3}.kills(&killed, nil)
-					_, _ = killed.run(ctx) // any ending will do
+					_, _ = killed.run(ctx) // it may end in any way
 					done()
 				}
 				cfg.Checkpoint.Every = time.Second // writing is retried for a minute
@@ -439,7 +439,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		w.wantRows(want)
 		conformance.Equal(t, failures.Load(), 60, "failures")
 		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
-		// After the last good checkpoint a lane may send only its allowance: 30 failures later, all of it has been sent.
+		// After the last good checkpoint a lane may send only its allowance, which is used up 30 failures later.
 		n := whileFailing.Load()
 		conformance.True(t, n == 0, "%d requests were sent long after the last checkpoint", n)
 	})
@@ -466,7 +466,7 @@ func TestLoadFailsIfCheckpointsCannotBeSaved(t *testing.T) {
 	}
 }
 
-// stopped loads until the error limit stops it, and returns the configuration for resuming.
+// stopped runs a load until the error limit stops it, and returns the configuration to resume it with.
 func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true
@@ -479,7 +479,7 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-// killedAfter kills a load at its first checkpoint beyond written rows, and returns the previous one, which is valid.
+// killedAfter kills a load at its first checkpoint with more than written rows, and returns the previous checkpoint.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -496,7 +496,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	return conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
 }
 
-// countFinal makes a load of one worker count the rows it sends that the checkpoint calls final.
+// countFinal makes a load with one worker count the sent rows that are final by the checkpoint.
 func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	again = new(int)
 	c.onSend = func(rows []table.Ref) {
@@ -509,7 +509,8 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// grid is the power supply of an embedded store. A failure loses unsynced data, memory and all requests in flight.
+// grid is the power supply of an embedded store. In a power failure, unsynced data, memory and requests in flight are
+// lost.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan
@@ -518,7 +519,7 @@ type grid struct {
 	mu       sync.RWMutex
 	fs       *vfs.MemFS
 	server   *server.Server
-	losses   int                // so far
+	losses   int                // number of power failures so far
 	away     int                // requests that will still find no store
 	simulate *server.Simulation // how tables behave; nil means no simulation
 	alone    bool               // power may fail while the load continues
@@ -530,7 +531,7 @@ var errPower = errors.New("the power has failed")
 // newPoweredWorld returns a world whose store syncs acknowledged rows.
 func newPoweredWorld(t *testing.T) *world { return powered(t, false) }
 
-// newLazyWorld returns a world whose store acknowledges unsynced rows, like one in the process of a load.
+// newLazyWorld returns a world whose store acknowledges unsynced rows, as a store in the load's process does.
 func newLazyWorld(t *testing.T) *world { return powered(t, true) }
 
 func powered(t *testing.T, noSync bool) *world {
@@ -566,7 +567,7 @@ func (g *grid) now() (*server.Server, int) {
 	return g.server, g.losses
 }
 
-// RoundTrip passes a request to the running store. Once it has answered, the rows are on the disk that survives.
+// RoundTrip passes a request to the running store.
 func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.refuses() {
 		return nil, fmt.Errorf("connect: %w", errPower)
@@ -582,7 +583,7 @@ func (g *grid) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refuses counts a request that arrives while there is no store.
+// refuses reports whether a request finds no store, and counts it.
 func (g *grid) refuses() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -593,7 +594,7 @@ func (g *grid) refuses() bool {
 	return true
 }
 
-// lose turns the power off: the disk keeps synced data and a random part of the rest.
+// lose turns the power off. The disk keeps synced data and a random part of the rest.
 func (g *grid) lose(rnd *rand.Rand) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -602,12 +603,12 @@ func (g *grid) lose(rnd *rand.Rand) {
 	g.losses++
 	g.away = rnd.IntN(6)
 	g.open(left)
-	g.ending.Go(func() { // one of its own requests may have caused this
+	g.ending.Go(func() { // not here, as one of the store's own requests may have called lose
 		conformance.Equal(g.t, old.Close(), nil, "close the store that is gone")
 	})
 }
 
-// endanger makes power fail at some requests, if the load can survive that.
+// endanger makes the power fail at some requests, if the load can survive that.
 func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	if g == nil {
 		return
@@ -631,14 +632,14 @@ func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	}
 }
 
-// diesWith turns the power off when the process of the load ends, because the store is in that process.
+// diesWith turns the power off when the load's process ends, if the store is in that process; otherwise at random.
 func (g *grid) diesWith(rnd *rand.Rand) {
 	if g != nil && (!g.alone || rnd.IntN(2) == 0) {
 		g.lose(rnd)
 	}
 }
 
-// serve passes every request, because a load that begins without a store gives up.
+// serve lets every request pass, because a load that begins without a store gives up.
 func (g *grid) serve() {
 	if g == nil {
 		return
@@ -663,7 +664,7 @@ func (g *grid) lost() int {
 	return n
 }
 
-// sortedFile returns records sorted by key; some are rejected, two of every ten by the service.
+// sortedFile returns records sorted by key. Some are rejected, most of these by the service.
 func sortedFile(records int) string {
 	return rowsOf("id,n\n", records, func(i int) string {
 		switch i % 50 {
@@ -676,7 +677,7 @@ func sortedFile(records int) string {
 	})
 }
 
-// sections makes a load follow a schedule of small sections.
+// sections makes a load read its inputs by a schedule, in sections of the given number of rows.
 func (c *trial) sections(rows int) {
 	c.order, c.sectionRows = orderAlways, rows
 	c.Pacer = func() lanes.Pacer { return restless{} }
@@ -726,7 +727,7 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
 }
 
-// A run can be resumed only with its own schedule: with another one, its records have different places.
+// A run can be resumed only with its own schedule, as its records would have different places in another one.
 func TestResumedLoadNeedsItsSchedule(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(path string) error{
@@ -749,7 +750,7 @@ func TestResumedLoadNeedsItsSchedule(t *testing.T) {
 		first.Lanes.Concurrency = 1
 		conformance.Must(t, conformance.ErrorOf(first.run(ctx)))
 		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
-		// A resumed load must not choose a schedule itself.
+		// A resumed load must not make a schedule of its own.
 		cfg.order, cfg.sectionRows = orderNever, 7
 		r, err := cfg.run(context.Background())
 		if name == "whole" {

@@ -42,7 +42,7 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 				a.from.Counter(ledger.IndexBytes))
 			return f.RejectIndex, err
 		}
-		if a.from.Snapshot != nil { // the previous attempt's data after its checkpoint is cut off
+		if a.from.Snapshot != nil { // the previous attempt's data is truncated to its checkpoint
 			if _, err := open(); err != nil {
 				return nil, err
 			}
@@ -61,7 +61,7 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	return f, err
 }
 
-// openDisk opens the folder for spilled rows. It returns nil if rows must not spill, or the default folder fails.
+// openDisk opens the folder for spilled rows. It returns nil if rows must not spill or the default folder is unusable.
 func (a *attempt) openDisk() (*spill.Store, error) {
 	if a.cfg.Limits.NoSpill {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// finishTables completes the tables when every row is final, and checks that they are still the ones written to.
+// finishTables completes the tables once every row is final. It checks that they are still the tables written to.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if err := a.cfg.Checkpoint.MayAct(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	return a.makeIndexes(ctx)
 }
 
-// sweep deletes the surplus rows of repeated requests.
+// sweep deletes surplus copies of rows that repeated requests have left.
 func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin) error {
 	if d.files.RepeatedRows.Empty() {
 		return nil
@@ -55,7 +55,8 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end saves what a resuming attempt needs and closes what the load has opened. err, if not nil, ended the load early.
+// end saves what a resuming attempt needs, and closes everything that the load has opened. err, if not nil, is why the
+// load ended early.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()
@@ -81,12 +82,12 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		err = errors.Join(d.files.Stamps.Close(), d.files.Stamps.Remove())
 	}
 	if closeErr := d.lanes.Close(); closeErr != nil {
-		a.counts.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+		a.counts.SpillError = closeErr.Error() // the rows are written, but a folder is left behind
 	}
 	return errors.Join(err, d.files.Close(a.counts))
 }
 
-// finish closes the ledger and the run folder. err, if not nil, ended the load early.
+// finish closes the run folder and completes the report. err, if not nil, is why the load ended early.
 func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 	err error) (*Report, error) {
 	report.BadInputs = allBad(cfg, report.BadInputs)
@@ -94,7 +95,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	err = errors.Join(err, report.Balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
-		report.RejectReasons = reasons // the files are complete without them
+		report.RejectReasons = reasons // if not, the files are complete without them
 	}
 	if err == nil && report.State == StateFinished && cfg.Resume.Once() && !cfg.DryRun {
 		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)
@@ -136,7 +137,7 @@ func (r *Report) RemoveCheckpoint() error {
 	return r.sortRejects(r.folder)
 }
 
-// countIndexes adds the cost of the indexes.
+// countIndexes adds the capacity units that the indexes cost.
 func (r *Report) countIndexes() {
 	rows := r.Written
 	if r.DryRun {
@@ -146,7 +147,7 @@ func (r *Report) countIndexes() {
 	r.IndexReadCU = r.IndexWriteCU
 }
 
-// conclude decides how the load ended and returns its error; the error limit and interruptions are not errors.
+// conclude sets how the load ended and returns its error. The error limit and interruptions are not errors.
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {

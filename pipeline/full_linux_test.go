@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// fill makes writes to an open file fail, as on a full disk; its content can still be synced.
+// fill makes writes to an open file fail, as on a full disk. Its content can still be synced.
 func fill(t *testing.T, f *os.File) {
 	t.Helper()
 	other, err := os.Open(f.Name()) // read-only
@@ -26,9 +26,10 @@ func fill(t *testing.T, f *os.File) {
 	conformance.Equal(t, syscall.Dup3(int(other.Fd()), int(f.Fd()), syscall.O_CLOEXEC), nil, "error")
 }
 
-// A checkpoint must not rely on rejects that could not be written: no attempt could resume from it.
+// No checkpoint may rely on rejects that could not be written, as no attempt could resume from it.
 func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
-	// A fast machine may be done before its first checkpoint, or have no rejects left: then the input was too short.
+	// On a fast machine, the load may be done before its first checkpoint, or have no rejects left. The input is then too
+	// short.
 	for records := 2000; ; records *= 4 {
 		conformance.MustTrue(t, records <= 1<<20, "no load was running when a checkpoint was written")
 		if fullDisk(t, records) {
@@ -37,7 +38,8 @@ func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
 	}
 }
 
-// fullDisk loads records, a quarter rejected, on a disk that fills at a checkpoint. It reports if rejects were left.
+// fullDisk loads records, a quarter of them rejected, on a disk that fills up at a checkpoint. It reports whether there
+// were rejects after that.
 func fullDisk(t *testing.T, records int) bool {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))

@@ -45,13 +45,13 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// A late attempt is applied after lateness, and loads wait settle for it. If the machine pauses, it is never applied.
+// A late attempt is applied after lateness, or never if the machine pauses. Loads wait for it for settle.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
 )
 
-// TestMain runs many tests at a time, regardless of the number of processors: most of them wait for settle.
+// TestMain runs many tests in parallel, even with few processors, as most of them wait for settle.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	conformance.Must(conformance.Sure{}, flag.Set("test.parallel", "16"))
@@ -64,10 +64,10 @@ type world struct {
 	dir    string
 	plan   *faults.Plan
 	server *server.Server
-	// template, if set, names the tables of loads instead of t.
+	// template, if set, is the template of loads' table names, instead of t.
 	template string
-	newest   int   // versions of each cell to read; 0 means one
-	grid     *grid // its power supply; nil if that does not fail
+	newest   int   // number of versions of each cell to read; 0 means one
+	grid     *grid // power supply; nil if it never fails
 }
 
 func newWorld(t *testing.T) *world { return newWorldOf(t, server.Options{}) }
@@ -149,7 +149,7 @@ func (w *world) transport() http.RoundTripper {
 	return w.server.Transport()
 }
 
-// restless never waits. The rate controller would mistake tests' random faults for a partition's capacity.
+// restless never waits. A Pacer would mistake random faults of tests for a lack of capacity.
 type restless struct{}
 
 func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
@@ -172,13 +172,13 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-// config returns a load of the inputs into table t with the string key id, which it creates.
+// config returns a load of the inputs into table t, which it creates with the string key id.
 func (w *world) config(inputs ...string) trial {
 	name := "t"
 	if w.template != "" {
 		name = w.template
 	}
-	// Measuring the processors takes a tenth of such short loads.
+	// Measuring the processors would take a tenth of the time of such short loads.
 	return trial{hooks: hooks{processors: idle, onFree: spoil}, Config: Config{
 		Inputs: inputs,
 		Target: plan.Target{Client: w.target(), Name: "test", Table: name, Create: true,
@@ -193,7 +193,7 @@ func (w *world) config(inputs ...string) trial {
 	}}
 }
 
-// spoil overwrites a block whose rows are all final, so that later uses of them are detected.
+// spoil overwrites a block whose rows are all final, so that any later use of them is detected.
 func spoil(b *table.Block) {
 	for i := range b.Data {
 		b.Data[i] = 0xdd
@@ -203,7 +203,7 @@ func spoil(b *table.Block) {
 	}
 }
 
-// trial is a load of a test: its Config, and changes by hooks.
+// trial is the configuration of a test's load, with hooks.
 type trial struct {
 	Config
 	hooks
@@ -288,7 +288,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	return found
 }
 
-// lastOf returns the expected table for CSV text with the column id: the last record of each id.
+// lastOf returns the table expected for CSV text with the column id: the last record of each id.
 func lastOf(t *testing.T, text string) contents {
 	t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(t)
@@ -307,7 +307,7 @@ func lastOf(t *testing.T, text string) contents {
 	return left
 }
 
-// repeated returns CSV text with repeated ids, of which about one in fifty is empty.
+// repeated returns CSV text with repeated ids. About one id in fifty is empty.
 func repeated(records, ids int) string {
 	return rowsOf("id,a,b\n", records, func(i int) string {
 		id := fmt.Sprint("key", i*7919%ids)
@@ -318,7 +318,7 @@ func repeated(records, ids int) string {
 	})
 }
 
-// lines returns the lines of a file in the run folder, none if it does not exist.
+// lines returns the lines of a file in the run folder, or none if the file does not exist.
 func lines(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -9,10 +9,10 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// hooks let tests change a load and observe it. A user's load has zero hooks.
+// hooks let tests change and observe a load. Zero hooks change nothing.
 type hooks struct {
 	keeping     keep.Tuning
-	surveyEvery time.Duration // between readings of the partition map; 0 means the constant
+	surveyEvery time.Duration // time between readings of the partition map; 0 means the constant
 	lanes.Tuning
 
 	sectionRows int       // rows of a section; 0 means the constant
@@ -27,7 +27,7 @@ type hooks struct {
 	onFree     func(*table.Block)                      // a block's memory is about to be reused
 }
 
-// orderWhen is when inputs are read by a schedule.
+// orderWhen says when inputs are read by a schedule.
 type orderWhen uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	orderNever
 )
 
-// used returns a function for the CPU seconds that the load has used or waited for.
+// used returns a function that returns the CPU seconds that the load has used or waited for.
 func (h *hooks) used() func() float64 {
 	if h.processors != nil {
 		return h.processors

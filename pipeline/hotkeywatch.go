@@ -7,25 +7,26 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Rows after which a load looks for a hot partition-key value: many, as a file sorted by it must raise no alarm.
+// A load looks for a hot partition-key value only after many rows, as a file sorted by it must not raise an alarm.
 const (
 	hotKeyShare   = 0.9
-	firstLookRows = 16 << 10 // the first look; each later one after four times as many rows
-	leastLookRows = 1000     // minimum, when the input has ended
+	firstLookRows = 16 << 10 // rows before the first look; each later one is after four times as many
+	leastLookRows = 1000     // minimum rows for a look when the input has ended
 
-	largeRows = 1 << 20 // between looks at the bytes of the largest value
+	largeRows = 1 << 20 // rows between looks at the bytes of the largest value
 )
 
-// hotKeyWatch watches partition keys as rows are read. Written rows would show a hot key late: its partition is slow.
+// hotKeyWatch watches the partition keys of rows as they are read. Written rows would show a hot key late, as its
+// partition is slow.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
-	several bool                             // keys begin with a table
+	several bool                             // keys begin with the name of their table
 	column  string                           // of the partition key
 	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
-	next    int64
-	told    bool  // of a value with nearly all rows
-	large   bool  // told of a value with too many bytes
+	next    int64 // rows at the next look
+	told    bool  // the user was told of a value with nearly all rows
+	large   bool  // the user was told of a value with too many bytes
 	looked  int64 // rows at the last look at bytes
 }
 
@@ -47,7 +48,7 @@ func (c *hotKeyWatch) count(b *table.Block) {
 	})
 }
 
-// warn tells the user, once each, of a partition-key value with nearly all rows, and of one with too many bytes.
+// warn tells the user of a partition-key value with nearly all rows, and of one with too many bytes, once each.
 func (c *hotKeyWatch) warn(ended bool) {
 	c.warnOfBytes(ended)
 	if c.told || c.rows < c.next && !(ended && c.rows >= leastLookRows) {

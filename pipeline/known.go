@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// nothingNew completes a load that has nothing to do.
+// nothingNew completes a load without new inputs. It returns err, the failure to plan, if that has another cause.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	nothing := new(plan.NothingNew)
 	if !errors.As(err, &nothing) {
@@ -45,7 +45,7 @@ func (a *attempt) beginKnown(ctx context.Context) error {
 	return a.cfg.Resume.Known.Begin(ctx, a.from.IDs.Known()[a.cfg.Target.Table], a.folder.Path)
 }
 
-// openBlocks opens the journal of facts about the inputs, and passes on earlier attempts' facts.
+// openBlocks opens the journal of facts about the inputs, and passes on the facts that earlier attempts have noted.
 func (a *attempt) openBlocks() (*rundir.Journal, error) {
 	if !a.cfg.Resume.Once() || !a.cfg.keeps() {
 		return nil, nil

@@ -48,7 +48,7 @@ func holding(rows map[int64]string) contents {
 	return want
 }
 
-// changing is a live origin whose rows change while they are read, and its load, which is killed repeatedly.
+// changing is a live origin whose rows change while they are read, and the state of its repeatedly killed load.
 type changing struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -58,10 +58,10 @@ type changing struct {
 	version int
 	was     map[int64][]string // all texts that a row has had
 	stays   map[int64]bool     // rows that exist all the time
-	sent    map[int64]string   // the last text sent for each row
-	by      map[int64]int      // the attempt that sent it
+	sent    map[int64]string   // the last text sent of each row
+	by      map[int64]int      // the attempt that sent this text
 	attempt int
-	begun   int // attempts that found no checkpoint
+	begun   int // number of attempts that found no checkpoint
 }
 
 func (c *changing) change(n int) {
@@ -91,8 +91,8 @@ func (c *changing) change(n int) {
 	}
 }
 
-// TestLiveSourceRowsAreEachFromOneMoment kills loads of live sources at checkpoints and applies late requests.
-// The table must have each row's last version sent and no version that never existed, and lack no permanent row.
+// Loads of live sources are killed at checkpoints, and requests are applied late. The table must have the last version
+// sent of each row, no version that never existed, and all rows that existed all the time.
 func TestLiveSourceRowsAreEachFromOneMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -121,7 +121,7 @@ func loadChanging(t *testing.T, seed uint64) {
 	cfg := w.fromKeyed(k)
 	cfg.Write.Order = plan.Order(rnd.IntN(2))
 	inOrder := rnd.IntN(3) == 0
-	if inOrder { // an expression may repeat values: sources are read one after the other
+	if inOrder { // a key expression may repeat values, so sources are read one after the other
 		cfg.Target.Key = []table.KeyColumn{{Name: "k", Type: table.String}}
 		cfg.Columns.Keys = slices.Grow(cfg.Columns.Keys, 1)[:1]
 		cfg.Columns.Keys[0].Name, cfg.Columns.Keys[0].Expr = "k", "text(id)"
@@ -226,7 +226,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	return r
 }
 
-// Options that are unsafe for live sources are refused by name, and nothing is written.
+// Options that are unsafe for live sources are refused. The message names the option, and nothing is written.
 func TestUnsafeOptionsForLiveSourcesAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*trial){
 		"--mode increment": func(cfg *trial) { cfg.Write.Mode = table.Increment },
@@ -265,7 +265,7 @@ func TestLiveSourceAllowsUpdatesThatDeleteNulls(t *testing.T) {
 	w.wantRows(holding(k.Rows()))
 }
 
-// A comparison reads a live source again: it finds changes since the load.
+// A comparison reads a live source again, so it finds changes since the load.
 func TestLiveSourceIsComparedInItsCurrentState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -282,7 +282,7 @@ func TestLiveSourceIsComparedInItsCurrentState(t *testing.T) {
 	}
 }
 
-// A frozen origin is divided once. Several parts are read at the same time, and a resumed run reads the rest of each.
+// A frozen origin is divided once. Its parts are read concurrently, and a resumed run reads the rest of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	for seed := range uint64(few(max(1, *liveSeeds/2))) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

@@ -45,7 +45,7 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, d.stopper.stopRead)()
 	group.Go(func() error { return d.input.flow.Run(readCtx) })
-	if !a.cfg.DryRun { // sends nothing, and may have no store
+	if !a.cfg.DryRun { // a dry run sends nothing, and may have no store
 		if d.checkpointer != nil {
 			group.Go(d.checkpointer.Work)
 		}

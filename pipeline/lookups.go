@@ -13,10 +13,11 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// leastLookUps is the minimum number of concurrent look-ups of all workers: a batch may need 200 before it is sent.
+// leastLookUps is the least maximum of concurrent look-ups by all workers: a batch may need 200 before it is sent.
 const leastLookUps = 64
 
-// lookUps returns a function that calls do n times; all its calls together run max(leastLookUps, workers) concurrently.
+// lookUps returns a function that calls do n times. All its calls together run at most max(leastLookUps, workers) of
+// these concurrently.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))
@@ -35,11 +36,11 @@ func lookUps(workers int) func(n int, do func(i int)) {
 				return nil
 			})
 		}
-		_ = group.Wait() // a context without an end does not fail
+		_ = group.Wait() // Acquire fails only when its context ends
 	}
 }
 
-// earlier returns which rows the previous attempt may have sent, by its checkpoint; nil if there was none.
+// earlier returns the rows that the previous attempt may have sent, judging by its checkpoint; nil if there is none.
 func (a *attempt) earlier() *writer.Earlier {
 	s := a.from.Snapshot
 	if s == nil {
@@ -54,7 +55,7 @@ func (a *attempt) earlier() *writer.Earlier {
 		p.Rows += s.Pieces[i].Allowance
 		waiting = checkpoint.Union(waiting, s.Pieces[i].Waiting)
 	}
-	places := readorder.NewPlaces(a.from.Order) // marks have places in the input, checkpoints in reading order
+	places := readorder.NewPlaces(a.from.Order) // marks hold places in the input, checkpoints hold places in reading order
 	p.Open = func(source int, record int64) bool {
 		source, record, comes := places.Find(source, record)
 		at := checkpoint.At(source, record)

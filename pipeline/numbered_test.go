@@ -36,12 +36,13 @@ func (w *world) numbered(inputs ...string) trial {
 	return cfg
 }
 
-// users returns records with the columns user and what; what is the record's number, and so unique.
+// users returns records with the columns user and what. what has the record's number, so it is unique.
 func users(rnd *rand.Rand, records, users int) string {
 	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
 
-// wantNumbered checks that each record is one row, that numbers rise in their order, and the returned keys.
+// wantNumbered checks that each record is one row, that numbers rise in the order of the records, and that the returned
+// keys are right.
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
@@ -74,8 +75,8 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
 }
 
-// A load without marks reports how many rows may be in the table twice.
-func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
+// A load without marks repeats rows, and reports how many of them may be in the table twice.
+func TestAtLeastOnceReportsPossibleDuplicates(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.numbered(w.file("in.csv", users(rand.New(rand.NewPCG(3, 3)), 40, 20)))
 		cfg.Write.Marks.AtLeastOnce, cfg.Lanes.Concurrency = true, 1
@@ -101,7 +102,7 @@ func TestReturnedKeysFileIsNotOverwritten(t *testing.T) {
 	conformance.True(t, len(text) == 1 && text[0] == "precious", "%q", text)
 }
 
-// Existing rows are changed by their numbers.
+// A later load can change existing rows, given their numbers.
 func TestReturnedNumbersIdentifyRowsToChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,7 +126,7 @@ func TestReturnedNumbersIdentifyRowsToChange(t *testing.T) {
 	w.wantRows(contents{})
 }
 
-// A load whose run folder is lost starts over, and finds its rows by their marks.
+// A load that lost its run folder starts over, and finds its rows by their marks.
 func TestLookFirstFindsRowsOfLostRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestLookFirstFindsRowsOfLostRun(t *testing.T) {
 	})
 }
 
-// Key columns after the number come from the input.
+// The values of key columns after the number come from the input.
 func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
@@ -172,7 +173,7 @@ func TestAutoIncrementColumnMayBeInTheMiddle(t *testing.T) {
 	})
 }
 
-// A file of the same name is loaded every ten minutes, perhaps with equal records: each load writes its own rows.
+// If a file of the same name is loaded every ten minutes, perhaps with equal records, each load writes its own rows.
 func TestSecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{"not applied": {Action: faults.DropBefore},
 		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}} {
@@ -224,7 +225,8 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// A killed load cannot know which of thousands of rows were sent. Looking takes no more requests than sending.
+// A killed load cannot know which of thousands of rows were sent. Looking them up takes no more requests than sending
+// them.
 func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
@@ -249,7 +251,7 @@ func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 			}
 			r, err := cfg.run(t.Context())
 			conformance.MustTrue(t, err == nil && r.State == StateInterrupted, "%v, %+v", err, r)
-			// As left by a process killed a while after its last checkpoint.
+			// This is what a process leaves that is killed a while after its last checkpoint.
 			for i := range early.Pieces {
 				early.Pieces[i].Allowance = max(early.Pieces[i].Allowance, 2500)
 			}
@@ -267,12 +269,12 @@ func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 	}
 }
 
-// The final search for surplus copies: rows found by a look-up have one copy, and a table with many keys is read once.
+// The final sweep skips rows that a look-up found, as they have one copy, and reads a table with many keys only once.
 func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys  int
 		fault faults.Action
-		most  int64 // requests after the last row is written, or found
+		most  int64 // maximum requests after the last row is written or found
 	}{
 		"rows that were found are left out": {20, faults.DropAfter, 0},
 		"many keys are read at once":        {60, faults.DropBefore, 8},
@@ -305,10 +307,10 @@ func TestSweepReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestRowsOfFewKeysAreSentTogether loads a sorted file: few keys are known at a time, each with one row in flight.
+// In a sorted file, only a few keys are known at any moment, and each has one row in flight.
 func TestRowsOfFewKeysAreSentTogether(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		// If one processor does everything, an instant answer would send the next row of its key alone.
+		// If there is only one processor, an instant answer would let the next row of its key be sent alone.
 		w.simulate(t, server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
 		const rows, each = 30_000, 100
 		text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("k%05d,w%d\n", i/each, i) })

@@ -21,7 +21,7 @@ type partitions interface {
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
 }
 
-// tablePartitions returns the source of the table's partitions. A dry run does not ask; a new table has no rows.
+// tablePartitions returns the source of the table's partitions: one partition in a dry run or with several tables.
 func (a *attempt) tablePartitions() partitions {
 	if !a.online() || plan.IsTemplate(a.cfg.Target.Table) {
 		return onePartition{}
@@ -35,9 +35,9 @@ type onePartition struct{}
 
 func (onePartition) Read(time.Time) ([]table.Value, bool, error) { return nil, false, nil }
 
-// Times between readings of the partition map. DescribeTable is free, but shares a quota with all table operations.
+// Times between readings of the partition map. A reading is free, but shares a quota with all table operations.
 const (
-	surveyFirst  = time.Second // then doubling
+	surveyFirst  = time.Second // then doubled each time
 	surveyEvery  = 30 * time.Second
 	surveyAtMost = 250 * time.Millisecond
 	// stoppedWithin is how long a reading may take to end after its request was stopped.
@@ -47,13 +47,13 @@ const (
 // partitionPoller keeps the partition map up to date.
 type partitionPoller struct {
 	from    partitions
-	tables  *tables                         // instead of from, if there are several tables
-	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
-	asked   chan struct{}                   // capacity 1
+	tables  *tables                         // used instead of from if there are several tables
+	current atomic.Pointer[partitioner.Map] // the last map handed to the dispatcher
+	asked   chan struct{}                   // capacity 1; has a token when a reading is requested
 	maps    chan *partitioner.Map
 	reads   atomic.Int64
 	exact   atomic.Bool
-	failed  atomic.Pointer[string] // why the last reading failed
+	failed  atomic.Pointer[string] // why the last reading failed; nil if it did not
 	fatal   chan error             // capacity 1: why the load cannot continue
 	every   time.Duration
 	reading chan struct{} // capacity 1: held by the reading in progress
@@ -70,7 +70,7 @@ func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
 func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
 	if s.tables != nil {
-		m, exact, err := s.tables.read(now) // a table that cannot be read does not keep others from being known
+		m, exact, err := s.tables.read(now) // even after an error, other tables may be known
 		s.note(exact, err)
 		return m
 	}
@@ -106,7 +106,7 @@ func offer[T any](to chan<- T, v T) {
 	}
 }
 
-// askTable requests a new reading soon, of one table if there are several.
+// askTable requests a reading soon, only of the named table if there are several.
 func (s *partitionPoller) askTable(name string) {
 	if s.tables != nil {
 		s.tables.change(name)
@@ -114,13 +114,13 @@ func (s *partitionPoller) askTable(name string) {
 	s.ask()
 }
 
-// want requests one table of several.
+// want requests one of several tables.
 func (s *partitionPoller) want(name string) {
 	s.tables.want(name)
 	s.ask()
 }
 
-// readWithin is read, but returns nil when ctx ends first. The next call waits for that reading: one runs at a time.
+// readWithin is read, but returns nil if ctx ends first. The reading then continues, and the next one waits for it.
 func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	select {
 	case s.reading <- struct{}{}:
@@ -141,7 +141,7 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	}
 }
 
-// end waits for the stopped reading and lets no other begin: none may make tables or count after the load's end.
+// end waits for the stopped reading and lets no other begin: readings must not create tables or count after the load.
 func (s *partitionPoller) end() {
 	select {
 	case s.reading <- struct{}{}:
@@ -151,7 +151,8 @@ func (s *partitionPoller) end() {
 
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map, at intervals and on request, until ctx ends. The first is short, as first rows often split tables.
+// run reads the map, at intervals and on request, until ctx ends. The first interval is short, as the first rows often
+// split the table.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

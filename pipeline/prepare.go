@@ -16,19 +16,20 @@ import (
 // Prepared is the plan of a load that several processes share.
 type Prepared struct {
 	Plan *plan.Plan
-	// Job holds all that the rows depend on. A later process that passes it to Prepare gets the same plan, or an error.
+	// Job holds everything that the rows depend on. A later process that passes it to Prepare gets the same plan or an
+	// error.
 	Job     *checkpoint.Job
 	attempt *attempt
 	hangUp  context.CancelFunc
 }
 
-// Former is another process's preparation.
+// Former is what another process has prepared for the same load.
 type Former struct {
 	Job      *checkpoint.Job
-	Division []byte // of its sources, as in source.Origin
+	Division []byte // division of its sources, as in source.Origin
 }
 
-// Prepare plans a load and writes nothing. former, if not nil, is another process's plan; a difference is an error.
+// Prepare plans a load and writes nothing. If former is not nil, it is an error for the plan to differ from it.
 func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err error) {
 	var job *checkpoint.Job
 	if former != nil {
@@ -65,7 +66,7 @@ func (a *attempt) planOnly(ctx context.Context) error {
 	return a.makePlan(ctx)
 }
 
-// settlePrepared adds the plan's details to the job and compares them with another process's.
+// settlePrepared adds the plan's details to the job and compares them with those of another process's job, if not nil.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
 	if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil || job == nil {
@@ -102,12 +103,12 @@ func (p *Prepared) MakeTable() (made bool, err error) {
 	return made, err
 }
 
-// Partitions returns the first key value of every partition but the first, and whether the service named them.
+// Partitions returns the first key value of every partition but the first. exact means that the service named them.
 func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {
 	return scan.NewPartitions(p.attempt.admin, p.attempt.service.sdk, p.attempt.cfg.Target.Table).Read(time.Now())
 }
 
-// RejectText returns a row of the plan as text for a rejects file, for a record that was not kept.
+// RejectText formats a row of the plan for a rejects file, in place of a record that was not kept.
 func (p *Prepared) RejectText(body []byte) []byte {
 	return intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()(nil, body)
 }

@@ -23,9 +23,9 @@ type Preview struct {
 	Target    PreviewTable
 	Sample    PreviewSample
 	Columns   []ledger.ReportColumn
-	Wide      bool          // records describe themselves: rows have more columns than Columns
+	Wide      bool          // records describe themselves: rows may have other columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
-	Distinct  bool          // likewise
+	Distinct  bool          // as in plan.Plan
 	Through   bool          // an input must be read through to find its records
 	Decisions []plan.Decision
 	Notes     []string
@@ -34,38 +34,38 @@ type Preview struct {
 
 type PreviewTable struct {
 	Key     []table.KeyColumn
-	Create  bool          // it would be created
-	Ranges  int           // initial number; 0 for an existing table
+	Create  bool          // the load would create the table
+	Ranges  int           // initial number of partitions of a new table; 0 for an existing one
 	Table   *client.Table // nil if it does not exist or there are several
 	Several bool          // rows go to several tables
 
-	Partitions int  // of a table that exists; 0 means unknown
+	Partitions int  // number of partitions of an existing table; 0 means unknown
 	Guessed    bool // Partitions is a guess from sizes
 }
 
 // PreviewSample describes the rows of a sample.
 type PreviewSample struct {
-	Looked      int64 // records looked at
+	Looked      int64 // records in the sample
 	Rejected    int64 // records that would be rejected
 	FirstReject string
 	RowBytes    float64 // average size of a row, as the service counts it
 	RowUnits    float64 // average write units of a row, without indexes
 	HotKeys     []ledger.ReportHotKey
-	Largest     ledger.ReportHotKey // the value with the most bytes, and their share; none if Share is 0
-	Grows       bool                // values of the partition key rise from row to row, as assigned numbers and times do
+	Largest     ledger.ReportHotKey // the value with the most bytes, and its share of them; none if Share is 0
+	Grows       bool                // values of the partition key rise from row to row, as assigned numbers or times do
 	Tables      []PreviewShare      // tables that rows go to, if there are several
 }
 
 // PreviewShare is a table and the share of the sample's rows that go to it.
 type PreviewShare struct {
 	Name  string  `json:"name"`
-	Share float64 `json:"share"` // of the rows
+	Share float64 `json:"share"` // 0 to 1
 }
 
-// Look returns what a load would do. It writes, creates and locks nothing: no table, run folder or state. It opens at
-// most most files and returns the errors that a load returns before its first row. It may cost a few read units.
+// Look returns what a load would do. It does not write, create or lock a table, run folder or state. It opens at most
+// most files and returns the errors that a load returns before its first row. It may cost a few read units.
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
-	cfg.DryRun = true // neither looks for a resume point nor takes a lock
+	cfg.DryRun = true // a dry run does not look for a resume point or take a lock
 	cfg.setDefaults()
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -104,7 +104,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	return v, v.look(ctx, p)
 }
 
-// rising detects whether the first key column grows with the rows.
+// rising detects whether values of the first key column rise from row to row.
 type rising struct {
 	of         table.Type
 	last       []byte
@@ -113,7 +113,7 @@ type rising struct {
 
 func (r *rising) add(key []byte) {
 	n := table.FirstColumn(r.of, key)
-	if n < 0 || r.of != table.Integer && !beginsWithDate(key[:n]) { // other strings may be sorted for other reasons
+	if n < 0 || r.of != table.Integer && !beginsWithDate(key[:n]) { // other strings may rise for other reasons
 		return
 	}
 	if r.rows++; bytes.Compare(key[:n], r.last) > 0 {
@@ -122,7 +122,8 @@ func (r *rising) add(key []byte) {
 	r.last = append(r.last[:0], key[:n]...)
 }
 
-// is reports whether keys grow from row to row, except where a file of the sample begins. With few rows it is false.
+// is reports whether nearly all keys are above the key before, with at least 20 rows. The exceptions are where files of
+// the sample begin.
 func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
 // beginsWithDate reports whether a text begins like 2026-01-31.

@@ -16,7 +16,7 @@ func (d *dispatcher) publish() {
 	}
 }
 
-// unfinished counts the rows that any attempt has read and that are not final.
+// unfinished returns the number of rows that this or an earlier attempt has read and that are not final.
 func (d *dispatcher) unfinished() int64 {
 	n := d.lanes.Unfinished() + d.account.DryRows
 	if d.checkpointer != nil {
@@ -25,7 +25,7 @@ func (d *dispatcher) unfinished() int64 {
 	return n
 }
 
-// complete counts facts known only at the end of the load.
+// complete adds to the counts what is known only at the end of the load.
 func (d *dispatcher) complete() {
 	r := d.counts
 	r.Unfinished = d.unfinished()

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// scheduling returns when inputs are read by a schedule, for any number of partitions: a single one splits later.
+// scheduling says when inputs are read by a schedule. It ignores the number of partitions, as a single one may split.
 func (a *attempt) scheduling() intake.Scheduling {
 	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.Order}
 	if cfg := a.cfg; cfg.keeps() {
@@ -17,10 +17,10 @@ func (a *attempt) scheduling() intake.Scheduling {
 	}
 	switch {
 	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.hooks.order == orderNever:
-	case a.planned.Request.Mode == table.Changes: // written in order, none after a failed one
+	case a.planned.Request.Mode == table.Changes: // changes are written in order, and none after a failed one
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
-	case a.planned.Tables.Archives(): // its files have the order of the input
+	case a.planned.Tables.Archives(): // archived files keep the order of the input
 	default:
 		s.When = intake.WhenItPays
 	}

@@ -19,7 +19,8 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report is how a load ended: summary.json. Its counts add up to Read unless the run failed. Its JSON is flat.
+// Report tells how a load ended. It is written as summary.json, with the embedded parts' fields at the top level. Its
+// counts add up to Read unless the run failed.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget
@@ -35,7 +36,7 @@ type Report struct {
 	mirror *jobdir.Mirror
 }
 
-// newReport begins the report of a load with facts known before its first row.
+// newReport returns a report with what is known before the first row of a load.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun,
@@ -64,7 +65,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	return r
 }
 
-// noteRejectsDialect notes the flags with which rejected records can be read again.
+// noteRejectsDialect notes the flags that a load of the rejects files needs.
 func noteRejectsDialect(r *Report, sources []*plan.Source) {
 	encodings, formats := map[string]bool{}, map[string]bool{}
 	for _, s := range sources {
@@ -75,7 +76,7 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 		encodings[cmp.Or(rejects.Encoding, "utf-8")] = true
 		flags := rejects.Flags
 		format := ""
-		if len(flags) > 0 && flags[0] == "--format" { // --format applies to all files of a command
+		if len(flags) > 0 && flags[0] == "--format" { // --format applies to all inputs of a command
 			format = flags[1]
 		}
 		formats[format] = true

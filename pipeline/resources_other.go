@@ -2,7 +2,7 @@
 
 package pipeline
 
-// Resources is not known on this system.
+// Resources returns zeros: the use of resources is unknown on this system.
 func Resources() (cpuSeconds float64, peakRSSBytes int64) { return 0, 0 }
 
 func processors() float64 { return 0 }

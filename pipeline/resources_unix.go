@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Resources returns what the process has used so far: CPU seconds (user and system) and peak resident memory.
+// Resources returns the CPU seconds (user and system) that the process has used so far, and its peak resident memory.
 func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -23,7 +23,7 @@ func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 		unit = 1
 	}
 	peakRSSBytes = int64(u.Maxrss) * unit
-	// Linux's Maxrss includes the process before exec, a copy of its parent.
+	// On Linux, Maxrss includes the process before exec, when it was a copy of its parent.
 	if text, err := os.ReadFile("/proc/self/status"); err == nil {
 		if own, ok := highWater(text); ok {
 			peakRSSBytes = own
@@ -37,10 +37,10 @@ func processorUse(u *syscall.Rusage) float64 {
 	return seconds(u.Utime) + seconds(u.Stime)
 }
 
-// processors returns the CPU seconds that the process has used or was ready to use. A load calls it several times.
+// processors returns the CPU seconds that the process has used or was ready to use.
 func processors() float64 {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // leaves zeros
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // on an error, u has zeros
 	return processorUse(&u) + processorWait()
 }
 
@@ -60,7 +60,7 @@ func processorWait() (seconds float64) {
 	threads, _ := os.ReadDir("/proc/self/task") // Linux
 	var text [128]byte
 	for _, t := range threads {
-		// os.ReadFile would offer each file to the poller: three times as many system calls.
+		// os.ReadFile needs three times as many system calls, as it offers each file to the poller.
 		file, err := syscall.Open("/proc/self/task/"+t.Name()+"/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			continue

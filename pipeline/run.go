@@ -17,16 +17,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
+// Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it waits for requests in flight, then stops.
 //
-// The report is nil if the load could not begin; then nothing was written. Otherwise it tells how the load ended, like
-// the run folder. The error is nil unless the load failed; rejects, the error limit and interruptions do not count.
+// The report is nil if the load could not begin; then nothing was written. Otherwise it tells how the load ended, as
+// the run folder does. The error is nil unless the load failed, which rejects, the error limit or an interrupt are not.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
 	asked := cfg
-	// Without rows in flight there is nothing to drain: the first interrupt ends waiting for input or service.
+	// While no rows are in flight, there is nothing to drain: the first interrupt ends any wait for inputs or the service.
 	graceful, stopGracefully := context.WithCancelCause(ctx)
 	defer stopGracefully(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGracefully(context.Cause(cfg.Drain)) })()
@@ -85,7 +85,7 @@ type attempt struct {
 	started time.Time
 
 	service service
-	admin   *client.Admin // for the time before rows are in flight
+	admin   *client.Admin // used before rows are in flight
 	from    *keep.Point
 	planned *plan.Plan
 	folder  *rundir.Folder
@@ -93,14 +93,14 @@ type attempt struct {
 	survey  *partitionPoller
 	looks   []look
 
-	bad        []keep.BadInput // left out of the plan
+	bad        []keep.BadInput // inputs left out of the plan
 	mostInputs int             // as in plan.Request
 	former     *Former         // another process's plan of the same load; nil means none
 }
 
 func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }
 
-// connect connects to the service. Table operations end with graceful.
+// connect connects to the service. Table operations end when graceful does.
 func (a *attempt) connect(ctx, graceful context.Context) (err error) {
 	if a.service, err = connect(ctx, graceful, a.cfg); err != nil {
 		return err
@@ -149,12 +149,12 @@ func (a *attempt) makePlan(graceful context.Context) (err error) {
 		err = a.leaveStillBad(graceful, request)
 	}
 	if err == nil && a.planned.Parallel {
-		request.Order, a.cfg.Write.Order, a.from.Load.Ordered = plan.OrderNone, plan.OrderNone, false // keys are unique
+		request.Order, a.cfg.Write.Order, a.from.Load.Ordered = plan.OrderNone, plan.OrderNone, false // as keys are unique
 	}
 	return err
 }
 
-// look notes that the load waits for its inputs until looked is called.
+// look notes that the load waits for its inputs, until looked is called.
 func (a *attempt) look() (looked func()) {
 	p, used := &a.cfg.Watch.Progress.Hindrance.LimitedBy, a.hooks.used()
 	from, before := time.Now(), used()
@@ -168,7 +168,7 @@ func (a *attempt) look() (looked func()) {
 // look is a time during which the load waited for inputs before rows were read.
 type look struct {
 	from, to time.Time
-	used     float64 // CPU seconds that the process has used, or waited for
+	used     float64 // CPU seconds that the process used or waited for
 }
 
 // checkPlan refuses a plan that cannot be compared with the table as requested, or differs from the resumed run's.
@@ -177,7 +177,7 @@ func (a *attempt) checkPlan() error {
 		tellClock(a.planned, a.admin, a.service.clock())
 	}
 	if a.from.Snapshot == nil {
-		a.from.Job.Run = table.NewRun(a.service.clock().Now()) // by a clock that all loads into the table share
+		a.from.Job.Run = table.NewRun(a.service.clock().Now()) // from the clock that all loads into the table share
 	}
 	if err := a.cfg.comparable(a.planned); err != nil || a.cfg.DryRun {
 		return err
@@ -223,7 +223,7 @@ func (a *attempt) report() *Report {
 	return r
 }
 
-// announce tells the observers about the coming load.
+// announce tells the observers about the load before it begins.
 func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
@@ -245,7 +245,7 @@ func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
 		err = a.makePlanned()
 	}
-	a.service.traffic.BytesSent.Store(a.counts.BytesSent) // from here on rows count
+	a.service.traffic.BytesSent.Store(a.counts.BytesSent) // from here on, requests are those of rows
 	return err
 }
 
@@ -272,7 +272,7 @@ func (a *attempt) makePlanned() error {
 	return a.from.IDs.See(t.Name, t.Created)
 }
 
-// findPartitions reads the partitions of the table for the first time. It gives up when graceful ends.
+// findPartitions first reads the partitions of the table. It gives up when graceful ends.
 func (a *attempt) findPartitions(ctx, graceful context.Context) {
 	a.survey = newPartitionPoller(a.tablePartitions(), a.hooks.surveyEvery)
 	if a.planned.Tables != nil {
@@ -284,7 +284,7 @@ func (a *attempt) findPartitions(ctx, graceful context.Context) {
 	}
 }
 
-// comparable returns why the table cannot be compared with the inputs afterwards, if requested.
+// comparable returns an error if the table is to be compared with the inputs afterwards but cannot be.
 func (c *Config) comparable(planned *plan.Plan) error {
 	if !c.Compared {
 		return nil
@@ -306,7 +306,7 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	return nil
 }
 
-// noteIndexes notes in the job the indexes to add to the new table: once that exists, nothing else records them.
+// noteIndexes notes in the job the indexes to add to the new table. Once the table exists, only the job has them.
 func (a *attempt) noteIndexes() {
 	job := a.from.Job
 	switch {

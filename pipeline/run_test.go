@@ -135,7 +135,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 		return faults.Fault{Action: faults.ApplyLate, Delay: lateness}
 	}
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.Write.Settle = time.Hour // the load must not wait for this
+	cfg.Write.Settle = time.Hour // too long to wait for
 	r, err := cfg.run(hard)
 	conformance.True(t, err == nil && r.ExitCode == exitcode.Terminated && r.Unfinished == 1, "%v, %+v", err, r)
 	conformance.Equal(t, r.Balance(), nil, "error")
@@ -158,7 +158,7 @@ func TestFatalAnswersStopLoad(t *testing.T) {
 func TestReadErrorFollowsPrecedingRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// A record too long for the memory cannot be read; the rows before it can.
+	// A record that does not fit in memory cannot be read, but the rows before it can.
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n\""+strings.Repeat("x", 8<<20)))
 	cfg.Limits.Memory = 1
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
@@ -190,7 +190,7 @@ func TestFilesLoadedTogetherNeedSameColumns(t *testing.T) {
 	}
 }
 
-// TestMissingColumnsLeaveStoredCells updates existing rows, which must keep the cells of missing columns.
+// In an update, the stored cells of columns that a file lacks are kept.
 func TestMissingColumnsLeaveStoredCells(t *testing.T) {
 	type inner struct {
 		A string `parquet:"a"`
@@ -203,7 +203,7 @@ func TestMissingColumnsLeaveStoredCells(t *testing.T) {
 		return w.file(name, text.String())
 	}
 	inputs := []string{
-		w.file("old.csv", "id,x\n1,a\n2,\n1,b,c\n"), // one has a field too many, which belongs to no column of the other file
+		w.file("old.csv", "id,x\n1,a\n2,\n1,b,c\n"), // the last record has a field too many
 		w.file("new.csv", "y,id,x\ne,3,\n"),
 		w.file("more.jsonl", "{\"id\":\"4\",\"s\":{\"a\":\"f\"},\"y\":null}\n"),
 		typed("old.parquet", func(to io.Writer) error {
@@ -253,7 +253,7 @@ func TestMissingColumnsLeaveStoredCells(t *testing.T) {
 	}
 }
 
-// TestRaggedRecordKeepsFolderColumns includes records whose surplus field makes the width right.
+// A record with a surplus field may happen to have as many fields as there are columns.
 func TestRaggedRecordKeepsFolderColumns(t *testing.T) {
 	for ragged, want := range map[convert.Ragged]contents{
 		convert.RejectRagged:   {"1": {"x": "a", "dt": "9"}},
@@ -302,13 +302,13 @@ func TestUnbalancedLedgerFailsRun(t *testing.T) {
 		folder := conformance.Try(rundir.Create(t.TempDir(), nil)).Must(t)
 		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2,
 			Unfinished: 1}}}
-		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // so rows may be unfinished
+		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // lets rows be unfinished
 		r, err := finish(t.Context(), &cfg, r, folder, time.Now(), nil)
 		conformance.True(t, r.ExitCode == tt.exit && (err != nil) == (tt.exit != exitcode.OK), "%+v: %v", tt, err)
 	}
 }
 
-// TestDrainWaitsForUnsettledAttempts checks that a drain waits for attempts that could undo later writes.
+// A drain waits for attempts that could undo later writes.
 func TestDrainWaitsForUnsettledAttempts(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		drain, stop := context.WithCancelCause(context.Background())
@@ -344,7 +344,7 @@ func TestWaitingRowsAreBoundedByMemory(t *testing.T) {
 			return faults.Fault{}
 		}
 		go func() {
-			// Reading stops by itself once the memory is used up: then everything waits, and the clock advances.
+			// Reading stops by itself once the memory is used up. Then everything waits, and the clock advances.
 			time.Sleep(time.Second)
 			readWhileBlocked.Store(cfg.Watch.Progress.Ended.Read.Load())
 			close(release)
@@ -391,7 +391,7 @@ func TestFileChangedDuringLoadFailsRun(t *testing.T) {
 			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Lanes.Concurrency = 512, 4096, 1
 			var changed error
 			if name == "is replaced" {
-				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // later, the open file would not be affected
+				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // before the file is opened
 			} else {
 				w.plan.Decide = func(r faults.Request) faults.Fault {
 					if r.N == 0 {
@@ -411,7 +411,7 @@ func TestFileChangedDuringLoadFailsRun(t *testing.T) {
 func TestTableCreatedByAnotherProcessIsUsed(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.Watch.OnPlan = func(*plan.Plan) { // the plan creates it, but another load does so now
+	cfg.Watch.OnPlan = func(*plan.Plan) { // the plan is to create the table, but another load does so now
 		other := w.config(w.file("other.csv", "id,n\nb,2\n"))
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)

@@ -43,7 +43,7 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.RoundTripper.RoundTrip(r)
 }
 
-// The first process has looked for a run and found none, but has not created its folder yet.
+// The first process has looked for a run and found none, but has not yet created the folder of its own.
 func TestSameLoadIsLockedDuringPlanning(t *testing.T) {
 	for name, change := range map[string]func(first, second *trial){
 		"same folder":        func(first, second *trial) {},
@@ -93,7 +93,7 @@ func TestLoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 1, "left: %v, %v", left, err)
 }
 
-// madeRun makes a run that loads in.csv into table t of the target test.
+// madeRun creates the folder of a run that loads in.csv into table t of the target test.
 func madeRun(t *testing.T, name string, started time.Time, unfinished bool) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
@@ -108,7 +108,7 @@ func madeRun(t *testing.T, name string, started time.Time, unfinished bool) stri
 	return folder
 }
 
-// The clock was set back between the two.
+// The clock may have been set back after a run began.
 func TestUnfinishedRunIsFoundDespiteClockChanges(t *testing.T) {
 	t.Chdir(t.TempDir())
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -150,11 +150,11 @@ func TestReplacedRunIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestOnlyRequestsOfPredecessorAreWaitedFor takes over loads of killed processes, with default time-outs.
+// A load of a killed process is taken over, with default time-outs. Only if that process sent rows is there a wait.
 func TestOnlyRequestsOfPredecessorAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		sent, fresh bool // the predecessor has sent rows; the successor starts over
+		sent, fresh bool // the predecessor sent rows; the successor starts over
 		first, end  time.Duration
 	}{
 		"no checkpoint":                 {false, false, 0, 0},
@@ -301,7 +301,7 @@ func TestOnlyUnrepeatableRowsAreAnnotated(t *testing.T) {
 		"increments: %+v, mark column %q", x, a.counts.MarkColumn)
 }
 
-// A search for rows ends at the first row older than the load: too late a time would lose rows.
+// A search for rows ends at the first row older than the load, so if that time were too late, rows would be missed.
 func TestMarksAreNotOlderThanLoad(t *testing.T) {
 	now := time.Now()
 	begun := now.Add(-24 * time.Hour)
@@ -322,7 +322,7 @@ func TestMarksAreNotOlderThanLoad(t *testing.T) {
 	}
 }
 
-func TestLoadEndings(t *testing.T) {
+func TestEndOfLoadSetsStateAndError(t *testing.T) {
 	stopped := errors.New("the disk is full")
 	for name, tt := range map[string]struct {
 		counts ledger.ReportCounts
@@ -331,7 +331,7 @@ func TestLoadEndings(t *testing.T) {
 		state  string
 		exit   int
 		failed bool
-		limit  ledger.MaxErrors // the zero one is three rows
+		limit  ledger.MaxErrors // zero means three rows
 	}{
 		"every row is written": {counts: ledger.ReportCounts{Read: 2, Written: 2}, state: StateFinished},
 		"some records are rejected": {counts: ledger.ReportCounts{Read: 2, Written: 1, Rejected: 1},
@@ -361,7 +361,7 @@ func TestLoadEndings(t *testing.T) {
 	}
 }
 
-// TestErrorLimitCountsRejectsOfAllAttempts also checks that seams are not errors.
+// The error limit counts the rejects of all attempts, but not seams.
 func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	before := new(checkpoint.Snapshot)
 	before.Counters = map[string]int64{"read": 100, "written": 90, "rejected": 10, "seams": 3}
@@ -375,7 +375,7 @@ func TestErrorLimitCountsRejectsOfAllAttempts(t *testing.T) {
 	}
 }
 
-// TestResumedLoadKeepsInferredTypes checks that a later sample does not count.
+// A resumed load does not infer types again from another sample.
 func TestResumedLoadKeepsInferredTypes(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+
@@ -389,7 +389,7 @@ func TestResumedLoadKeepsInferredTypes(t *testing.T) {
 	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
 }
 
-// TestStartedOverLoadWaitsForPreviousAttempt: otherwise a late request with old content could overwrite new content.
+// Without the wait, a late request with old content could overwrite new content.
 func TestStartedOverLoadWaitsForPreviousAttempt(t *testing.T) {
 	now := time.Now()
 	before := &attempt{cfg: &Config{}, from: &keep.Point{Hold: now.Add(time.Second), SuspectUntil: now.Add(time.Minute)}}

@@ -16,19 +16,20 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// service is the target Tablestore: the SDK's client and a connection for bulk requests, nil if the load needs none.
+// service is the target Tablestore. Its sdk and connection, for bulk requests, are nil if the load does not need them.
 type service struct {
 	sdk        *tablestore.TableStoreClient
-	planning   *tablestore.TableStoreClient // for the time before rows are in flight
+	planning   *tablestore.TableStoreClient // used before rows are in flight
 	watcher    *client.Admin                // for partitions, while rows are in flight
 	connection *client.Connection
 	traffic    *client.Traffic
 }
 
-// keyPatience is how long a load continues while its access keys are refused, if they were accepted before.
+// keyPatience is how long a load continues while its access key is refused, if it was accepted before.
 const keyPatience = 2 * time.Minute
 
-// connect connects to the service, unless the table is absent. Requests end with ctx, during planning with graceful.
+// connect connects to the service, unless the table is absent. Requests end when ctx does; the planning client's, when
+// graceful does.
 func connect(ctx, graceful context.Context, cfg *Config) (s service, err error) {
 	s.traffic = new(client.Traffic)
 	if cfg.Target.Absent {
@@ -62,11 +63,11 @@ func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *c
 
 // Before describes the table before the load.
 type Before struct {
-	Rows  bool // it has rows, as far as was checked
-	Twice bool // loading rows twice doubles them: the service numbers them, or they are added up
+	Rows  bool // the table has rows; false if that was not checked
+	Twice bool // loading rows twice doubles them, because the service numbers them or they are added up
 }
 
-// TableBefore looks at the table. It looks for rows if a load would double them, or on request.
+// TableBefore looks at the table. It looks for rows if a load would double them, or if rows is set.
 func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err error) {
 	cfg := *c
 	cfg.setDefaults()
@@ -98,7 +99,7 @@ func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err erro
 	return b, nil
 }
 
-// serviceTime returns a function for the range that contains the service's time.
+// serviceTime returns a function that returns the range in which the service's time is now.
 func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	return func() (earliest, latest time.Time) {
 		earliest, latest, _ = clock.Range(time.Now())
@@ -106,7 +107,7 @@ func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	}
 }
 
-// tellClock warns of a wrong clock. If the load needs the service's time before its first row, it requests it.
+// tellClock warns of a wrong local clock. It first requests the service's time if the load needs it before its rows.
 func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
 	if planned.Restamp || planned.Mark != "" || planned.Request.Read.Convert.VersionColumn != "" {
 		admin.AskTime(clock)

@@ -31,7 +31,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// The answers of the real service are not known for certain, so a load must be correct with each of these.
+// The real service's answers are not known for certain, so a load must be correct with each of these.
 func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	for name, answers := range map[string]sim.Answers{
 		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},
@@ -58,7 +58,7 @@ func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	}
 }
 
-// The service decides at the window's lower edge: a row there is written, or rejected with the service's message.
+// At the window's lower edge, the service decides: a row there is written or rejected with the service's message.
 func TestServiceDecidesTimestampAtLowerEdge(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
@@ -95,7 +95,7 @@ func TestNetworkFailureDuringTableLookUpDoesNotFailLoad(t *testing.T) {
 	}
 }
 
-// lookFailsAt loads with the nth look-up of a table failing. It reports whether there was one.
+// lookFailsAt runs a load in which the n-th look-up of a table fails. It reports whether there was such a look-up.
 func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool {
 	w := newWorld(t)
 	w.template = template
@@ -107,7 +107,7 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 		return hit
 	})
 	cfg := w.config(w.file("in.csv", fortyRows()))
-	cfg.surveyEvery = time.Hour // these readings have no fixed time, and are repeated anyway
+	cfg.surveyEvery = time.Hour // survey readings have no fixed time, and are repeated anyway
 	r, err := cfg.run(context.Background())
 	conformance.MustTrue(t, err == nil && r.Written == 40, "look %d: %v", n, err)
 	return failed.Load()
@@ -156,7 +156,7 @@ func TestMissingPermissionShowsBeforeFirstRow(t *testing.T) {
 	})
 }
 
-// During a rotation of keys a single request may be refused.
+// While access keys are rotated, a single request may be refused.
 func TestStrayRefusalDoesNotEndLoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
@@ -190,7 +190,7 @@ func TestNewTableBeginsWithRangesOfItsRows(t *testing.T) {
 	}
 }
 
-// merged is a service that merges a field, which the embedded one lacks, into DescribeTable's answers.
+// merged is a service that adds a field to DescribeTable's answers that the embedded service lacks.
 type merged struct {
 	http.RoundTripper
 	number protowire.Number
@@ -214,7 +214,7 @@ func (f merged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return enginetest.Sign(res, r.URL.Path, body), nil
 }
 
-// In a table with the option update_full_row an update removes unnamed columns.
+// In a table with the option update_full_row, an update would remove the columns that it does not name.
 func TestUpdatesOfWholeRowTablesAreRefusedEarly(t *testing.T) {
 	w := newWorld(t)
 	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
@@ -241,7 +241,7 @@ func TestUpdatesOfWholeRowTablesAreRefusedEarly(t *testing.T) {
 	}
 }
 
-// A global table accepts no timestamps from writers, and would refuse each row.
+// A global table does not accept timestamps from writers, and would refuse every row.
 func TestTimestampsForGlobalTableAreRefusedEarly(t *testing.T) {
 	w := newWorld(t)
 	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
@@ -315,7 +315,7 @@ func TestTruncatedSourceEndsLoadAfterItsRows(t *testing.T) {
 	conformance.True(t, r.Read == 123 && r.Written == 123 && r.ExitCode == exitcode.Failed, "%+v", r)
 }
 
-// A run is resumed with its own source, not with another of the same name.
+// A run is resumed only with its own source, not with another one of the same name.
 func TestSourceWithOtherContentIsNotResumed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -392,7 +392,8 @@ func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Rows of lost answers are looked up over the workers' connections: a separate pool might get none. The time is real.
+// Rows whose answers were lost are looked up over the workers' connections: a separate pool might get none. The time is
+// real.
 func TestLookUpsShareWorkerConnections(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// With Limits.SetAside a load does not end at a bad input: one in which a second reading finds the same fault at the
-// same place, or with more rejected rows than Limits.MaxErrors allows. The report names it and the others are loaded.
+// With Limits.SetAside, a load does not end at a bad input. An input is bad if a second reading finds the same fault at
+// the same place, or if more rows than Limits.MaxErrors are rejected. The report names it; the others are loaded.
 
 // allBad adds the copies of bad inputs, and notes how many nights each has been bad.
 func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
@@ -24,7 +24,7 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	return bad
 }
 
-// beginBad begins with the inputs already known to be bad.
+// beginBad sets the bad inputs in the counts to those already known.
 func (a *attempt) beginBad() {
 	r := a.counts
 	r.BadInputs = a.bad
@@ -41,7 +41,7 @@ func (a *attempt) beginBad() {
 	}
 }
 
-// OnlyBadError means that nothing is left to load because inputs are bad.
+// OnlyBadError means that only bad inputs are left.
 type OnlyBadError struct {
 	*plan.NothingNew
 	Bad  []keep.BadInput

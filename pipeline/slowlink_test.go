@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// virtualLink is a slow link in virtual time: all requests share its line, one at a time in each direction.
+// virtualLink is a slow link in virtual time. Its line carries one request at a time in each direction.
 type virtualLink struct {
 	base      http.RoundTripper
 	bandwidth float64       // bytes per second in each direction
@@ -37,8 +37,8 @@ type virtualLink struct {
 	stalls    float64       // share of 16 KiB writes held back for stall
 	stall     time.Duration
 	compress  string // --compress of the load
-	workers   int    // workers of the load, which are its connections; 0 is the default
-	lanes     int    // 0 is 8
+	workers   int    // number of workers, and so of connections, of the load; 0 means the default
+	lanes     int    // 0 means 8
 	service   sim.Config
 
 	mu       sync.Mutex
@@ -90,7 +90,7 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// linkShare loads rows for the given seconds, and returns the share used of the link's, or the round trips', capacity.
+// linkShare loads rows for the given seconds. It returns the used share of the capacity of the link or its round trips.
 func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration,
 	law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
@@ -125,12 +125,12 @@ func TestLoadFillsSlowLink(t *testing.T) {
 	slow, long := 3.2e6/8, 200*time.Millisecond
 	for name, tt := range map[string]struct {
 		link    *virtualLink
-		row     int           // bytes; 0 is 20,000
-		seconds float64       // of data
-		timeout time.Duration // 0 is the default
+		row     int           // bytes of a row; 0 means 20,000
+		seconds float64       // how long the link needs for the data
+		timeout time.Duration // 0 means the default
 		free    bool          // no lane is held back: only the load limits requests in flight
-		share   float64       // minimum
-		longest time.Duration // maximum time of a request; 0 is not judged
+		share   float64       // minimum used share
+		longest time.Duration // maximum time of a request; 0 means not checked
 		rows    int64         // minimum rows of a request
 	}{
 		"slow and long": {link: &virtualLink{bandwidth: slow, trip: long}, seconds: 20, free: true, share: 0.9,
@@ -139,17 +139,17 @@ func TestLoadFillsSlowLink(t *testing.T) {
 			share: 0.9, longest: client.DefaultRequestTimeout / 3},
 		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
 			share: 0.9, longest: 2 * time.Second},
-		// Lanes that learn their rates only from a connection's few answers fill 0.56 of a long link.
+		// Lanes that learn their rates only from the few answers on a connection would fill 0.56 of a long link.
 		"one connection of a long way": {link: &virtualLink{bandwidth: 10e6 / 8, trip: long, workers: 1}, seconds: 10,
 			share: 0.7, rows: 31},
 		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
 			seconds: 15, share: 0.8},
-		// A request that occupies the link for longer than all earlier ones is not silent.
+		// A request that occupies the link for longer than all earlier ones does not count as silent.
 		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 10, share: 0.9,
 			longest: client.DefaultRequestTimeout / 6},
-		// Lanes that mistake the link for their partitions' queue send 15 short rows at a time, mostly headers.
+		// Lanes that took the link for their partitions' queue would send 15 short rows per request, mostly headers.
 		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
-		// Lanes that have made that mistake must not underestimate a long link's latency further and further.
+		// Lanes that make that mistake must not underestimate a long link's latency more and more.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
@@ -177,7 +177,7 @@ func TestCompressionHelpsOnSlowLink(t *testing.T) {
 	conformance.True(t, seconds[client.CompressOn] <= off/4 && off >= 40, "seconds: %v", seconds)
 }
 
-// Once it gets a connection, a lane sends at once the rows that it could not send while it waited, and no more.
+// Once a lane gets a connection, it sends at once the rows that it could not send while it waited, and no more.
 func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 	l := &virtualLink{bandwidth: 50e6 / 8, trip: time.Second / 5, workers: 1, service: sim.Config{PartitionUnits: 100}}
 	const seconds = 30 // of 1,000 rows
@@ -197,7 +197,7 @@ func TestLinksInVirtualTime(t *testing.T) {
 		for _, trip := range []time.Duration{0, 200 * time.Millisecond} {
 			for _, stalls := range []float64{0, 0.01} {
 				if stalls > 0 && trip > 0 && bandwidth < 6e6 {
-					continue // three at once
+					continue // three adversities at once
 				}
 				for _, row := range []int{20_000, 100} {
 					l := &virtualLink{bandwidth: bandwidth, trip: trip, stalls: stalls, stall: 400 * time.Millisecond}
@@ -210,7 +210,7 @@ func TestLinksInVirtualTime(t *testing.T) {
 	}
 }
 
-// outageCell is a load through an outage of the service.
+// outageCell is a load that meets an outage of the service.
 type outageCell struct {
 	lasts      time.Duration // 0 means no outage
 	kind       string
@@ -219,13 +219,13 @@ type outageCell struct {
 	numbered   bool    // the service numbers the rows
 	after      time.Duration
 	continues  time.Duration // time after the outage for which the load has rows
-	begins     time.Duration // 0 is outageBegins, -1 with the first write
+	begins     time.Duration // after the first write; 0 means outageBegins, -1 with the first write
 }
 
-// outageBegins is the delay of the outage after the first write.
+// outageBegins is how long after the first write the outage begins.
 const outageBegins = 3 * time.Second
 
-// load returns the report of the load, and how many rows of the input are missing or doubled.
+// load runs the load. It returns its report, and how many rows of the input are missing from the table or doubled.
 func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	key, column := []table.KeyColumn{{Name: "id", Type: table.String}}, "id"
 	if c.numbered {
@@ -267,7 +267,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	return r, missing, doubled
 }
 
-// beyond returns how many seconds longer the load takes than a load without the outage plus the outage.
+// beyond returns how many seconds the load takes beyond the outage and a load without one.
 func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, doubled int) {
 	r, missing, doubled = c.load(t)
 	c.lasts = 0
@@ -275,7 +275,7 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 	return r.Seconds - without.Seconds, r, missing, doubled
 }
 
-// Unanswered requests do not hold up a load, and a load that begins in an outage finds its rate afterwards.
+// Unanswered requests do not hold up a load, and a load that begins during an outage finds its rate after it.
 func TestLoadContinuesSoonAfterOutage(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Parallel()
@@ -343,7 +343,8 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 }
 
-// A batch not sent while the last checkpoint is valid is never sent: a resuming attempt would consider it settled.
+// A batch that is not sent while the last checkpoint is valid is never sent, as a resuming attempt would consider it
+// settled.
 func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
@@ -362,7 +363,7 @@ func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	})
 }
 
-// A process suspended for hours while writing a checkpoint has not tried to write another one meanwhile.
+// A process that is suspended for hours while it writes a checkpoint has not failed to write others meanwhile.
 func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{Schedule: &keep.Schedule{Busy: true},
@@ -382,7 +383,7 @@ func TestPauseDuringCheckpointDoesNotEndLoad(t *testing.T) {
 		"a load without checkpoints: %v", d.stopper.cause)
 }
 
-// A delete on condition that the row exists is refused if its own first attempt, whose answer was lost, has deleted it.
+// A delete on condition that the row exists is refused if its first attempt, whose answer was lost, deleted the row.
 func TestDeleteOfUnknownOutcomeIsRejectedAsMaybeApplied(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.load(w.config(w.file("rows.csv", "id,n\na,1\nb,2\n")))

@@ -41,7 +41,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 			d.stopper.stop(err)
 		}
 		d.counts.CheckpointError = err.Error()
-		return // the previous checkpoint remains valid, with its allowances
+		return // the previous checkpoint and its allowances remain valid
 	}
 	if err := d.files.Stamps.Forget(); err != nil {
 		d.counts.CheckpointError = err.Error() // files are left behind
@@ -53,7 +53,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 	d.lanes.Saved()
 }
 
-// guarded returns a sender that sends nothing before the checkpoint that must announce it.
+// guarded returns a sender that sends no request before the checkpoint that must announce it.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
 		return d.cfg.Checkpoint.Guarded(s, d.stopper.ended)
@@ -73,7 +73,7 @@ func (d *dispatcher) keepLast() error {
 	return d.checkpointer.WriteLast(s, d.files.Open(), d.files.Archive.Failure())
 }
 
-// snapshot describes the load now. It fails if a run file cannot be written: no checkpoint may count on it.
+// snapshot describes the load now. It fails if a run file cannot be written, as no checkpoint may then rely on it.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)
@@ -114,7 +114,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	return s, nil
 }
 
-// follow notes how far changes are settled in the log of their source, given that those before a place are.
+// follow notes how far in the log of their source changes are settled, given that changes before a place are.
 func (d *dispatcher) follow(before checkpoint.Position) {
 	if last, any := d.admission.follower.Settled(before); any {
 		d.counts.ResumeFrom = last.Last
@@ -124,7 +124,7 @@ func (d *dispatcher) follow(before checkpoint.Position) {
 	}
 }
 
-// readToEnd reports whether all input was read. If reading was stopped, the rest may hold rows of earlier attempts.
+// readToEnd reports whether all input was read. If not, the rest may hold rows that earlier attempts sent.
 func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }

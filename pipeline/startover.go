@@ -13,10 +13,11 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// If the sender has replaced, withdrawn or damaged an input that the unfinished run has begun to load, a repeated load
-// starts over, with the input as it is now or without it. Rows sent again change nothing.
+// If an input of an unfinished run has since been replaced, withdrawn or damaged, a repeated load starts over, with the
+// input as it is now or without it. Rows that are sent again change nothing.
 
-// startsOver reports whether a run that cannot be resumed starts over. If rows may not be sent twice, why says so.
+// startsOver reports whether a run that cannot be resumed starts over. If its rows must not be sent twice, it does not,
+// and why becomes an error that says so.
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)
@@ -54,7 +55,7 @@ func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Repo
 // again returns the configuration for starting over.
 func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
-	// Requests of the attempt before, with old content, must not be applied after new ones.
+	// Requests of the previous attempt, which have old content, must not be applied after new ones.
 	asked.Resume.Hold = keep.Later(asked.Resume.Hold, keep.Later(a.from.Hold, a.from.SuspectUntil))
 	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir,
 		client.OneLine(why.Error())))

@@ -15,7 +15,7 @@ type Monitor struct{ asks chan chan<- *State }
 
 func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
 
-// State requests the load's state. It waits until the load writes or ctx ends; a load that has ended never answers.
+// State returns the load's state. It waits until the load writes or ctx ends; a load that has ended never answers.
 func (m *Monitor) State(ctx context.Context) (*State, error) {
 	answer := make(chan *State, 1)
 	select {
@@ -26,7 +26,7 @@ func (m *Monitor) State(ctx context.Context) (*State, error) {
 	return <-answer, nil
 }
 
-// State is the state of a load at one moment. Its parts are embedded, as in a Report.
+// State is the state of a load at one moment. Some of its parts are embedded, as in a Report.
 type State struct {
 	Table   string  `json:"table"`
 	Order   string  `json:"order"`
@@ -42,7 +42,7 @@ type State struct {
 	Lanes  []lanes.State `json:"lanes"`
 }
 
-// StateCounts are the counts so far, as in the Report.
+// StateCounts holds the counts so far, as in the Report.
 type StateCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -63,18 +63,18 @@ type StateWork struct {
 	InFlight int   `json:"in_flight"` // requests
 	Workers  int   `json:"workers"`   // maximum requests in flight
 	RowsOut  int   `json:"rows_in_flight"`
-	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
+	Retrying int   `json:"rows_to_retry"` // rows waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
 	// LimitedBy is the current limit of the load's speed, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`
 	Waiting   *ledger.Wait `json:"waiting,omitempty"`
 }
 
-// StateMemory is the memory of rows in bytes.
+// StateMemory tells how much memory rows take, in bytes.
 type StateMemory struct {
 	Limit  int64 `json:"limit"`  // --memory
 	Lanes  int64 `json:"lanes"`  // blocks that are queued, in flight, to be retried or read back
-	Budget int64 `json:"budget"` // maximum of these
+	Budget int64 `json:"budget"` // maximum of Lanes
 	Full   bool  `json:"full"`   // reading waits
 }
 
@@ -84,13 +84,13 @@ type StateMap struct {
 	Exact      bool   `json:"exact"` // the service named them
 	Reads      int64  `json:"reads"`
 	Recuts     int64  `json:"recuts"`
-	Error      string `json:"error,omitempty"` // of the last reading
+	Error      string `json:"error,omitempty"` // why the last reading failed
 }
 
 // StateMarks is the load's progress in its input.
 type StateMarks struct {
 	BytesRead  int64 `json:"bytes_read"`
-	BytesTotal int64 `json:"bytes_total"` // -1 unknown
+	BytesTotal int64 `json:"bytes_total"` // -1 means unknown
 	Final      int64 `json:"records_final"`
 }
 

@@ -2,7 +2,7 @@ package pipeline
 
 import "context"
 
-// stopper stops a load before its end. Only the dispatcher's goroutine calls stop; anyone may wait for ended.
+// stopper stops a load early. Only the dispatcher's goroutine calls stop; any goroutine may wait for ended.
 type stopper struct {
 	cause    error           // why no further batch is cut; nil while the load continues
 	ended    context.Context // ends when sending must stop
@@ -16,7 +16,7 @@ func newStopper(stopRead func()) *stopper {
 	return s
 }
 
-// stop stops reading and cutting; the first cause is kept.
+// stop stops reading and cutting. Only the first cause is kept.
 func (s *stopper) stop(cause error) {
 	if s.cause == nil {
 		s.cause = cause

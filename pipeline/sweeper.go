@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// sweeper deletes the surplus copies of rows that were sent more than once. It begins once no attempt can be applied.
+// sweeper deletes surplus copies of rows that were sent more than once. It starts once no attempt can still be applied.
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string
@@ -26,7 +26,7 @@ type sweeper struct {
 }
 
 const (
-	// sweepRows is the number of rows looked up at a time: one scan returns the rows of an ordering key.
+	// sweepRows is the number of rows to look up in one pass: one scan returns the rows of an ordering key.
 	sweepRows = 50_000
 	// sweepTableFrom is the number of ordering keys above which the whole table is read, if it is not far larger.
 	sweepTableFrom = 16
@@ -60,7 +60,7 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	return failed
 }
 
-// sweepKey sweeps the rows of one ordering key, and repeats that while it helps.
+// sweepKey sweeps the rows of one ordering key, and tries again after errors that may be temporary.
 func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (all int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -18,7 +18,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// tables are a load's several tables. The dispatcher requests them; the partitionPoller makes and reads them.
+// tables holds the tables of a load into several. The dispatcher requests them; the partitionPoller creates and reads
+// them.
 type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
@@ -30,10 +31,10 @@ type tables struct {
 	mu      sync.Mutex
 	wanted  []string
 	changed map[string]bool // tables whose partitions may have changed
-	made    map[string]bool // by this attempt
+	made    map[string]bool // tables created by this attempt
 
 	open []*openTable // sorted by name; owned by the partitionPoller
-	next int          // the next one to read
+	next int          // index of the next table to read
 }
 
 // openTable is a table that exists.
@@ -44,7 +45,7 @@ type openTable struct {
 	exact  bool
 }
 
-// tablesAtATime is the number of tables whose partitions are read concurrently: there may be hundreds, under one quota.
+// tablesAtATime is the number of tables whose partitions are read concurrently. There may be hundreds under one quota.
 const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient,
@@ -93,7 +94,8 @@ func (t *tables) WasMade(name string) bool {
 	return t.made[name]
 }
 
-// read opens the requested tables and rebuilds the map. It reports a table that cannot be opened, as rows wait for it.
+// read opens the requested tables and rebuilds the map. If a table cannot be opened, it stops the load, whose rows wait
+// for it.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()
 	for _, name := range wanted {

@@ -30,7 +30,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// purchases returns rows for the given number of months from 2023-11 on, in turn, with the key id.
+// purchases returns rows with the key id whose months cycle through the given number of months from 2023-11 on.
 func purchases(rows, months int) string {
 	return rowsOf("id,at,v\n", rows, func(i int) string {
 		month := 10 + i%months
@@ -55,7 +55,7 @@ func TestTooManyTablesStopLoad(t *testing.T) {
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
-// TestArchivedTablesDoNotCountAgainstLimit loads 12 months into tables and 12 into the archive, in mixed order.
+// Of 24 months in mixed order, 12 are loaded into tables and 12 into the archive.
 func TestArchivedTablesDoNotCountAgainstLimit(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int]string{12: "", 11: "--max-tables 11"} {
@@ -120,7 +120,7 @@ func (w *world) aging(inputs ...string) trial {
 	return cfg
 }
 
-// archiveOf returns the lines of purchases that belong to the file of a table in the archive, header included.
+// archiveOf returns the header and the lines of purchases that belong in the archive's file of a month.
 func archiveOf(text, month string) (want []string) {
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if i == 0 || strings.Contains(line, ","+month+"-") {
@@ -235,12 +235,12 @@ func TestRunWithReplacedTableIsNotResumed(t *testing.T) {
 	}
 }
 
-// fortyRows is a file whose rows go to t_a and t_b in turn.
+// fortyRows returns a file whose rows go to t_a and t_b alternately.
 func fortyRows() string {
 	return rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
 }
 
-// Only the final check detects this: rows are written after the replacement as before.
+// Only the final check detects that the table was recreated: rows can still be written to it.
 func TestTableRecreatedDuringLoadFailsIt(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		t.Run("table "+template, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestTableRecreatedDuringLoadFailsIt(t *testing.T) {
 	}
 }
 
-// Reading the partitions detects it before all rows are sent.
+// Reading the partitions detects the replacement before all rows are sent.
 func TestLoadStopsWhenTableWasReplaced(t *testing.T) {
 	ids := keep.NewTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
@@ -292,7 +292,7 @@ func TestLoadStopsWhenTableWasReplaced(t *testing.T) {
 	}
 }
 
-// clocked notes when the partitions were read.
+// clocked records when the partitions are read.
 type clocked struct {
 	begun time.Time
 	at    []time.Duration
@@ -310,16 +310,16 @@ func TestFirstMapReadingsAreFrequent(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
 		defer stop()
 		must(t, s.run(ctx))
-		// After each reading, a quarter of a second passes before the next may begin.
+		// At least a quarter of a second passes between two readings.
 		conformance.Equal(t, fmt.Sprint(c.at), "[1s 3s 8s 16s 32s 1m2s 1m33s]", "read after")
 	})
 }
 
-// heldReading holds back the first reading of partitions while rows are sent, and the rows until that reading begins.
+// heldReading holds back the first rows until partitions are read, and that reading until the load is over.
 type heldReading struct {
 	http.RoundTripper
 	writing, waiting, over atomic.Bool
-	held                   chan struct{} // closed when it waits
+	held                   chan struct{} // closed when the reading waits
 }
 
 func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -403,7 +403,7 @@ func TestUnavailablePartitionDoesNotHoldUpOthers(t *testing.T) {
 		must(t, w.server.Sim().Move("t", 0, time.Hour))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Lanes.RetryFor = 2 * time.Second
-		cfg.Lanes.Concurrency = 1 // not even the only worker is held up
+		cfg.Lanes.Concurrency = 1 // even the only worker is not held up
 		r, err := cfg.run(context.Background())
 		conformance.True(t, err != nil && strings.Contains(err.Error(), "of the partition from the first key to k00500") &&
 			strings.Contains(err.Error(), "OTSPartitionUnavailable"), "the error does not name partition and answer: %v", err)
@@ -420,7 +420,7 @@ func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name, text   string
 		dryRun, said bool
-		share        float64 // of the hot key in the report; 0 means none
+		share        float64 // share of the hot key in the report; 0 means none
 	}{
 		{"all rows", many(17_000, one), false, true, 1},
 		{"of a short input, once it has been read", many(1_500, one), false, true, 1},
@@ -453,7 +453,7 @@ func TestSinglePartitionKeyIsReportedDuringLoad(t *testing.T) {
 	}
 }
 
-// TestFullMemorySlowsButNeverEndsLoad drives every class of memory, and the disk, to its limit.
+// Every kind of memory, and the disk, is filled up to its limit.
 func TestFullMemorySlowsButNeverEndsLoad(t *testing.T) {
 	huge := strings.Repeat("x", 10<<10)
 	text := rowsOf("id,a\n", 12_000, func(i int) string {
@@ -561,7 +561,7 @@ func TestMonitorReturnsStateOfRunningLoad(t *testing.T) {
 func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
-		// The partition is unavailable and meanwhile split, and the upper half never gets a row.
+		// While the partition is unavailable, it is split. The upper half never gets a row.
 		must(t, w.server.Sim().Move("t", 0, 200*time.Millisecond))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Lanes.RetryFor, cfg.Lanes.Rates.MaxRows = 500*time.Millisecond, 700
@@ -577,7 +577,7 @@ func TestPartitionWithoutRowsNeverExhaustsPatience(t *testing.T) {
 	})
 }
 
-// hot returns a file in which every other row has the key a, between k00001, k00003, …, with values of bytes bytes.
+// hot returns a file whose keys are alternately a and k00001, k00003, …, with values of the given number of bytes.
 func hot(rows, bytes int) string {
 	v := strings.Repeat("x", bytes)
 	return rowsOf("id,a\n", rows, func(i int) string {
@@ -606,20 +606,20 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "b")
 		cfg := w.config(w.file("in.csv", hot(8000, 2000)))
-		cfg.Write.Mode = table.Update // every row of a is written, one after the other
+		cfg.Write.Mode = table.Update // all rows of a are written, one after the other
 		cfg.Limits.Memory, cfg.Limits.TempDir = 24<<20, w.dir
 		most := int64(0)
 		w.running(cfg, func(s *State) bool {
 			most = max(most, s.Memory.Lanes-s.Memory.Budget)
 			return s.Lanes[1].Final == 4000
 		})
-		// Two lanes may exceed the budget by the rows they read back to continue, and by a block that was under way.
+		// Two lanes may exceed the budget by the rows that they read back to continue, and by a block on its way.
 		limit := int64(2 * maxBatchInMemory)
 		conformance.True(t, most <= limit, "rows took %d bytes more than their budget, want at most %d", most, limit)
 	})
 }
 
-// maxBatchInMemory is the size of a batch of these rows and of the frame with which it is read back.
+// maxBatchInMemory is the memory of a batch of these rows and of the frame that holds them.
 const maxBatchInMemory = 200*2100 + 512<<10
 
 func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
@@ -627,7 +627,7 @@ func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
 		w.partitioned(server.Simulation{})
 		r, in := io.Pipe()
 		go func() {
-			// The input never ends: more rows might come.
+			// The input does not end, as if more rows might come.
 			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,"+strings.Repeat("1", 100)+"\n", 12_000))
 		}()
 		cfg := w.config("-")
@@ -658,7 +658,7 @@ func TestSortedFileFeedsAllPartitions(t *testing.T) {
 				must(t, w.server.Sim().Move("t", n, time.Hour))
 			}
 			cfg := w.config(w.file("in.csv", text))
-			// A quarter of the rows fits into memory, and none on disk.
+			// A quarter of the rows fit into memory, and none on disk.
 			cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1,
 				w.dir, tt.when
 			cfg.Read.SplitBytes = 4 << 10

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// The number of points kept of a load, regardless of its duration.
+// A load's timeline and heat map have at most so many points and columns, however long the load takes.
 const (
 	mostPoints  = 3600
 	mostColumns = 600
@@ -32,20 +32,20 @@ func mergePoints(into *ledger.Point, later ledger.Point) {
 	into.Limited.Add(&later.Limited)
 }
 
-// timelineRecorder keeps the timeline. It works once per request and once per split, so that rows cost nothing.
+// timelineRecorder records the timeline. It is called once per request and once per split, so that rows cost nothing.
 type timelineRecorder struct {
 	counts  *ledger.Counted
 	started time.Time
 	points  *timeline.Line[ledger.Point]
 	heat    *timeline.Heat
-	meter   *bottleneck.Meter // limits of the load
+	meter   *bottleneck.Meter // what limits the load
 
-	read, rejected int64 // as counted so far
+	read, rejected int64 // counts at the last point
 }
 
-// newTimelineRecorder makes a recorder. processors returns the processor time that the load has used.
+// newTimelineRecorder returns a recorder. processors returns the CPU seconds that the load has used or waited for.
 func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors func() float64) *timelineRecorder {
-	// What earlier attempts have read does not count.
+	// Records of earlier attempts do not count.
 	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected,
 		points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
@@ -53,7 +53,7 @@ func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors f
 	return r
 }
 
-// slots returns the heat-map rows for the partitions of a map.
+// slots returns the heat-map row of each partition of a map.
 func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	slots := make([]int, m.Len())
 	for i := range slots {
@@ -66,7 +66,7 @@ func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	return slots
 }
 
-// point returns the point of a moment, with the ledger's counts since the last.
+// point returns the point of the timeline for a moment, after adding the ledger's counts since the last call.
 func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 	l := r.counts
 	p := r.points.At(now.Sub(r.started))

@@ -82,7 +82,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	key := func(n int) string { return "id,v\n" + strings.Repeat("k", n) + ",1\n" }
 	for name, tt := range map[string]struct{ text, code string }{
 		"1,024 columns": {wide(table.MaxColumns), ""},
-		// The second row is valid: a file with no valid row is refused before any row is rejected.
+		// The second row is valid, because a file without a valid row is refused before any row is rejected.
 		"1,025 columns": {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n",
 			table.CodeTooManyColumns},
 		"a value of 2 MiB": {big(table.MaxValueBytes), ""},
@@ -153,7 +153,7 @@ func TestRowWithoutComparedValueIsRejected(t *testing.T) {
 	}
 }
 
-// TestConstantConditionDoesNotRefuseOwnWrites loses the answer to the first attempt, which makes the condition false.
+// The first attempt, whose answer is lost, makes the condition false for the second one.
 func TestConstantConditionDoesNotRefuseOwnWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func (w *world) versioned(text string) trial {
 	return cfg
 }
 
-// skewed returns a world whose clock is ahead of this machine's.
+// skewed returns a world whose service's clock is ahead of this machine's.
 func skewed(t *testing.T, ahead func() time.Duration) *world {
 	t.Helper()
 	return newWorldOf(t, server.Options{Now: func() time.Time { return time.Now().Add(ahead()) }})
@@ -251,7 +251,7 @@ func TestUpdatesAreVisibleDespiteWrongClock(t *testing.T) {
 	}
 }
 
-// Another writer writes a cell before the load sends its row: the load is later, so readers must see its value.
+// Another writer writes a cell before the load sends its row. The load's value is later, so readers must see it.
 func TestUpdateAfterAnotherWriterIsVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -274,13 +274,13 @@ func (w *world) update(id, column, value string) {
 	conformance.True(w.t, err == nil, "%v", err)
 }
 
-// The timestamp leaves the window between an attempt and its repeat, so the row may have two versions and is counted.
+// If a row's timestamp leaves the window before the row is repeated, the row may have two versions and is counted.
 func TestRepeatWithNewTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nx,1\ny,1\n")
 	cfg.Lanes.Concurrency = 1
-	var passed atomic.Int64 // time, after the first request
+	var passed atomic.Int64 // how much time has passed after the first request
 	begun := time.Now().Add(-time.Hour)
 	cfg.Target.Define.MaxDeviation = 4000
 	cfg.serviceTime = func() (earliest, latest time.Time) {
@@ -323,10 +323,10 @@ func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	return cfg
 }
 
-// versionsOf holds a row's cells as text with their types, by column and then by timestamp, 0 if the service set it.
+// versionsOf holds a row's cells as text with their types, by column and timestamp. A timestamp of the service is 0.
 type versionsOf map[string]map[int64]string
 
-// wideRows reads a table with all versions. Timestamps from began on are taken to be the service's.
+// wideRows reads a table with all versions. Timestamps from began on are taken for the service's.
 func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	w.t.Helper()
 	w.plan.WaitLate()
@@ -417,7 +417,7 @@ func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 	return w
 }
 
-// An update does not change columns that a record lacks, and on request deletes those without a value.
+// An update does not change columns that a record lacks, and on request deletes columns whose value is null.
 func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprint(deletes), virtual(func(t *testing.T, w *world) {
@@ -445,8 +445,8 @@ func TestUpdateDistinguishesAbsentNullAndEmpty(t *testing.T) {
 	}
 }
 
-// Columns named by keys and expressions need not be in all records, and remain cells; the key's own column does not.
-func TestCellExpressions(t *testing.T) {
+// Columns that keys and expressions name may be missing in some records, and remain cells, except for the key's own.
+func TestExpressionsMayNameMissingColumns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rows := wideOf([]record.Cell{textCell("city", "Bern"), integerCell("n", 1), integerCell("x", 7)},
@@ -464,7 +464,7 @@ func TestCellExpressions(t *testing.T) {
 	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
 	conformance.Equal(t, r.Rejected, 1, "rejected")
 	conformance.Equal(t, len(warnings), 0, "warnings")
-	// Records without a key are kept complete, under their original names.
+	// Rejected records without a key keep all of their cells, under the original names.
 	again := w.config(w.onlyRejects(r))
 	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
 	again.Columns.Keys, again.Columns.Set = nil, nil
@@ -483,7 +483,7 @@ func (w *world) onlyRejects(r *Report) string {
 	return kept[0]
 }
 
-// awful returns records that each exceed one limit, by the reason's code. Without that cell, each can be loaded.
+// awful returns records that each exceed one limit in one cell, by the code of the reason.
 func awful(now int64) map[string][]record.Cell {
 	with := func(cells ...record.Cell) []record.Cell {
 		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1),
@@ -513,7 +513,8 @@ func awful(now int64) map[string][]record.Cell {
 	}
 }
 
-// A record that exceeds a limit is rejected, with the same reason when loaded again; once corrected, it is loaded.
+// A record that exceeds a limit is rejected, again for the same reason when it is loaded again. Once corrected, it is
+// loaded.
 func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -600,7 +601,7 @@ func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
 	w.wantRows(contents{"1": {"b": "1"}})
 }
 
-// The service numbers the rows, which have marks in addition to their cells.
+// The service numbers the rows, which have marks besides their cells.
 func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

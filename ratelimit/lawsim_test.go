@@ -63,7 +63,7 @@ type lawScene struct {
 	table       *limiter.Options                         // over all partitions; nil means no limit
 	loads       int                                      // loads that share the table; 0 means one
 	later       time.Duration                            // when the second load begins
-	stall       time.Duration                            // the service's pause every 3 s; limits the delay of one way in 100
+	stall       time.Duration                            // the service's pause every 3 s, and limit of one delay in 100
 	takes       func(n int, units float64) time.Duration // time of the n-th request beyond rtt; may be nil
 	closed      time.Duration                            // how long a concurrency limit serves a request
 }
