@@ -185,7 +185,7 @@ func drawnRow(cells map[string]string, exists bool) string {
 	return string(text)
 }
 
-// left returns a table's content in the form of the oracle: without marks, and with numbers as ranks among an id's rows.
+// left returns a table's content in the form of the oracle: without marks, and with numbers as ranks in an id's rows.
 func (m *drawnLoad) left(table contents) contents {
 	all := contents{}
 	numbers := map[string][]int64{}

@@ -664,7 +664,7 @@ func (g *grid) lost() int {
 	return n
 }
 
-// sortedFile returns records sorted by key. Some are rejected, most of these by the service.
+// sortedFile returns records sorted by key. Two of every fifty are rejected.
 func sortedFile(records int) string {
 	return rowsOf("id,n\n", records, func(i int) string {
 		switch i % 50 {

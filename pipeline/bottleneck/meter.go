@@ -9,7 +9,7 @@ import (
 // window is the time over which processor use is measured and the current word is chosen.
 const window = 500 * time.Millisecond
 
-// saturated is the share of the processors, in use or awaited, above which the process counts as short of CPU.
+// saturated is the share of all processors that a process must use or wait for to count as short of CPU.
 const saturated = 0.9
 
 // Spent is the time spent by word.
@@ -23,10 +23,10 @@ func (s *Spent) Add(later *Spent) {
 
 // Options of a Meter.
 type Options struct {
-	// Used returns the CPU seconds that the process has used or waited for so far. Nil never finds CPU.
+	// Used returns the CPU seconds that the process has used or waited for so far. If it is nil, CPU is never found.
 	Used       func() float64
 	Processors int
-	// Each, if not nil, receives each window when it ends: its beginning, and how its time was spent.
+	// Each, if not nil, is called at the end of each window with its beginning and how its time was spent.
 	Each func(begun time.Time, s *Spent)
 }
 
@@ -38,17 +38,17 @@ type Meter struct {
 	at     time.Time
 	begun  time.Time // when the window began
 	used   float64   // CPU seconds used at begun
-	spent  Spent     // in the window
-	maybe  Spent     // the part that counts as CPU if all processors were in use
+	spent  Spent     // time spent in the window
+	maybe  Spent     // the part of spent that counts as CPU if all processors were in use
 	total  Spent
 	now    Word
-	late   time.Duration // until a Note that Wants has postponed is due
+	late   time.Duration // time until a Note that Wants has postponed is due
 }
 
-// NewMeter makes a meter that begins with the first Note.
+// NewMeter returns a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
 
-// Wants reports whether a Note is due: no sooner than every after the last one. If not, Due returns how long to wait.
+// Wants reports whether a Note is due, at the earliest every after the last one. If not, Due returns how long to wait.
 func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	m.late = 0
 	if passed := now.Sub(m.at); !m.at.IsZero() && passed >= 0 && passed < every {
@@ -58,7 +58,7 @@ func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// Note sets the current word. Link, Reader, Disk and unsure words count as CPU if all processors were in use.
+// Note sets the current word. Link, Reader, Disk and unsure words count as CPU if all processors are in use.
 func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	if m.at.IsZero() {
 		m.at, m.begun, m.used = now, now, m.cpu()
@@ -74,7 +74,7 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
-// Before adds the time for which the load waited for inputs before the first Note, and its CPU seconds, unless short.
+// Before adds a time for which the load waited for inputs before the first Note, unless it is shorter than a window.
 func (m *Meter) Before(from, to time.Time, used float64) {
 	passed := to.Sub(from)
 	if passed < window {
@@ -104,7 +104,7 @@ func (m *Meter) End(now time.Time) {
 	}
 }
 
-// Due returns the time until the next Note is due; waiting longer makes the word stale.
+// Due returns the time until the next Note is due.
 func (m *Meter) Due(now time.Time) time.Duration {
 	if m.late > 0 {
 		return m.late

@@ -9,14 +9,14 @@ const (
 	Partition             // rows wait because their partitions accept no more rows
 	Instance              // the service throttles the whole instance
 	Table                 // the table as a whole accepts no more rows, or is being created
-	Index                 // as Partition, in most partitions of a table whose secondary indexes use capacity
+	Index                 // like Partition, in most partitions of a table whose secondary indexes use capacity
 	Link                  // the maximum number of requests is in flight, and rows wait for their answers
 	Key                   // rows wait until an earlier row of their key is final
 	Reader                // no rows wait: the input yields no more rows
-	CPU                   // as Link, Reader or Disk, while the process uses all processors
-	Disk                  // rows wait for the disk: spilled rows to be read back, others for a checkpoint
-	Ceiling               // a limit of the load's own: --max-rows-per-second, --max-wcu, --max-bytes-per-second
-	Outage                // the service does not answer, or rows wait until an unanswered attempt can no longer land
+	CPU                   // like Link, Reader or Disk, while the process uses all processors
+	Disk                  // rows wait until spilled rows are read back or a checkpoint is written
+	Ceiling               // the load's own limit: --max-rows-per-second, --max-wcu or --max-bytes-per-second
+	Outage                // the service does not answer, or rows wait until unanswered attempts cannot be applied any more
 	Source                // no rows wait: the source database does not answer
 	count
 )
@@ -53,13 +53,13 @@ var texts = [count]struct{ name, reason, advice string }{
 // String returns the word as reports, metrics and docs/tuning.md spell it.
 func (w Word) String() string { return texts[w].name }
 
-// Reason describes the limit in half a sentence.
+// Reason describes the limit in a clause.
 func (w Word) Reason() string { return texts[w].reason }
 
-// Advice tells in half a sentence how to remove the limit.
+// Advice tells in a clause how to remove the limit.
 func (w Word) Advice() string { return texts[w].advice }
 
-// Parse returns the word with a name, or None.
+// Parse returns the word with the given name, or None.
 func Parse(text string) Word {
 	for _, w := range Words() {
 		if texts[w].name == text {

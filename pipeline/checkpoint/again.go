@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// mark returns a position that no record has; it stands for a source that was read to its end.
+// mark returns a position that no record has. In a set, it stands for a source that was read to its end.
 func mark(source int) Position { return At(source+1, 0) - 1 }
 
-// AddEnd notes that a source was read to its end.
+// AddEnd returns the set with the mark that a source was read to its end.
 func (s Set) AddEnd(source int) Set { return s.Add(mark(source), mark(source)+1) }
 
-// AddWhole notes that a source was read to its end and all its records are final.
+// AddWhole returns the set with all positions of a source: it was read to its end, and all its records are final.
 func (s Set) AddWhole(source int) Set { return s.Add(At(source, 0), At(source+1, 0)) }
 
-// Ended reports whether AddEnd has noted that a source was read to its end.
+// Ended reports whether a source was read to its end.
 func (s Set) Ended(source int) bool { return s.Has(mark(source)) }
 
 // Numbered returns how many record numbers a source read in order has used, including those of earlier attempts.
@@ -26,7 +26,7 @@ func (s Set) Numbered(source int) int64 {
 	return 0
 }
 
-// FirstOpens returns, for every source that has one, the first record that was read and is not final.
+// FirstOpens returns, for every source that has such a record, the first one that was read and is not final.
 func (s *State) FirstOpens() map[int]int64 {
 	first := map[int]int64{}
 	look := func(set Set) {
@@ -45,11 +45,12 @@ func (s *State) FirstOpens() map[int]int64 {
 	return first
 }
 
-// ReadAgain makes the snapshot the base of an attempt that reads live sources. Records read again may have changed and
-// get new numbers, above all earlier ones. The attempt reads from each source's Start, before which all are final.
+// ReadAgain makes the snapshot the base of an attempt that reads live sources. Records that are read again may have
+// changed, and get new numbers above all earlier ones. The attempt reads from each source's Start; all records before
+// it are final.
 //
-// It returns how many counted records are read again, including unfinished ones. Numbers given to records after the
-// snapshot may be used again, because the run's files are cut back to the snapshot.
+// It returns how many of the counted records are read again, including unfinished ones. Numbers of records read after
+// the snapshot may be used again, because the run's files are truncated to the snapshot.
 func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	starts := map[int]Start{}
 	for _, from := range s.Starts {
@@ -58,7 +59,7 @@ func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	var read Set
 	s.Starts = nil
 	for source := range sources {
-		if s.Complete(source, false) { // other sources may have numbers of earlier attempts
+		if s.Complete(source, false) { // incomplete sources may have used numbers in earlier attempts
 			read = read.AddWhole(source)
 			continue
 		}

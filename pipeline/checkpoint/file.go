@@ -18,7 +18,7 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write writes a snapshot. It keeps the last one as the previous one, for Read after a crash between the renames.
+// Write writes a snapshot. It keeps the last one under another name, for Read after a crash between the renames.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {
@@ -27,8 +27,8 @@ func Write(dir string, encoded []byte) error {
 	return nil
 }
 
-// Read returns the newest whole snapshot of a run folder, or fs.ErrNotExist. If the newest is damaged it returns the
-// previous one with Older set; then every unfinished record may have been sent, because its allowances have expired.
+// Read returns the newest snapshot of a run folder, or fs.ErrNotExist. If that is damaged, it returns the previous one
+// with Older set. Every unfinished record may then have been sent, because the allowances have expired.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {
@@ -53,7 +53,7 @@ func Read(dir string) (*Snapshot, error) {
 	return nil, fmt.Errorf("read checkpoint in %s: %w", dir, fs.ErrNotExist)
 }
 
-// doubt discards the snapshot's knowledge of unfinished rows.
+// doubt makes the snapshot one whose unfinished rows may all have been sent.
 func (s *Snapshot) doubt() {
 	s.Older, s.Settled = true, false
 	for i := range s.Pieces {
@@ -61,10 +61,10 @@ func (s *Snapshot) doubt() {
 	}
 }
 
-// unlimited is an allowance that is never used up, yet small enough to be summed over all pieces.
+// unlimited is an allowance that is never used up, yet is small enough to be summed over all pieces.
 const unlimited = 1 << 40
 
-// Exists reports whether the run folder has a checkpoint, whole or not.
+// Exists reports whether the run folder has a checkpoint, even a damaged one.
 func Exists(dir string) bool {
 	return slices.ContainsFunc([]string{File, PrevFile}, func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -72,10 +72,10 @@ func Exists(dir string) bool {
 	})
 }
 
-// Remove removes the checkpoint of a run that is finished.
+// Remove removes the checkpoint of a finished run.
 func Remove(dir string) error {
 	var failed error
-	// Remove the previous one first: left alone, it would be mistaken for the newest.
+	// The previous one is first: if it were left alone, it would be taken for the newest.
 	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix, DivisionFile, OrderFile, otherOrderFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))

@@ -18,33 +18,33 @@ import (
 
 // Job identifies the load of a run in its folder. Its many fields are those of the JSON.
 type Job struct {
-	Identity string          `json:"identity"`      // of the run: the same for the same target, table and inputs
+	Identity string          `json:"identity"`      // the same for all runs with the same target, table and inputs
 	Run      string          `json:"run,omitempty"` // name of the run in the marks of its rows
 	Details  []progress.Fact `json:"details"`
 	Args     []string        `json:"args,omitempty"` // arguments after the program's name
 	// Request is the original command, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
-	Dir     string          `json:"dir"` // folder of the command
+	Dir     string          `json:"dir"` // working folder of the command
 	Target  string          `json:"target"`
 	Table   string          `json:"table"`
 	Started time.Time       `json:"started"`
-	Types   []Typed         `json:"types,omitempty"` // of columns: later attempts and loads of rejects keep them
-	Zeros   []string        `json:"zeros,omitempty"` // doubles that may have trailing zeros
+	Types   []Typed         `json:"types,omitempty"` // types of columns, which later attempts and loads of rejects keep
+	Zeros   []string        `json:"zeros,omitempty"` // double columns whose values may have trailing zeros
 	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`
-	// Division is the SHA-256 of DivisionFile, empty if the run has none.
+	// Division is the SHA-256 of DivisionFile; "" if the run has none.
 	Division string `json:"division,omitempty"`
-	// Order is the SHA-256 of OrderFile, empty if the inputs are read in their own order.
+	// Order is the SHA-256 of OrderFile; "" if the inputs are read in their own order.
 	Order string `json:"order,omitempty"`
-	// Chosen are the inputs that the first attempt chose among those that its arguments match; nil means all.
+	// Chosen are the inputs that the first attempt chose from those that its arguments match; nil means all.
 	Chosen []string `json:"chosen,omitempty"`
-	// Indexes are added after the rows to a table that the run creates.
+	// Indexes are added to a table that the run creates, after the rows are written.
 	Indexes      []table.Index `json:"indexes,omitempty"`
 	IndexesFirst bool          `json:"indexes_first,omitempty"`
 	// PolicyNow is the time from which a policy counts the ages of tables.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
-	// ReplacedBy is the run that started this one over; this one is then not resumed.
+	// ReplacedBy is the run that has started this one over, so that this one is not resumed.
 	ReplacedBy string   `json:"replaced_by,omitempty"`
 	Retried    []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
@@ -54,7 +54,7 @@ type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
 	Own    string `json:"own,omitempty"` // as in table.Column, if different from Type
-	// Asked means that the type counts as given by the user: the column comes from a database.
+	// Asked means that the type counts as given by the user, because the column comes from a database.
 	Asked bool `json:"asked,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func (j *Job) Write(dir string) error {
 
 func ReadJob(dir string) (*Job, error) { return readJob(dir, "") }
 
-// ReadJobOf is ReadJob for one run folder among many: nil without an error if the job has another identity.
+// ReadJobOf is like ReadJob, but returns nil without an error if the job has another identity.
 func ReadJobOf(dir, identity string) (*Job, error) {
 	j, err := readJob(dir, identity)
 	if err != nil || j == nil || j.Identity != identity {
@@ -80,7 +80,7 @@ func ReadJobOf(dir, identity string) (*Job, error) {
 	return j, nil
 }
 
-// readJob reads a job, but returns nil for a file that does not contain holds.
+// readJob reads a job. It returns nil without an error if the file does not contain the text holds.
 func readJob(dir, holds string) (*Job, error) {
 	name := filepath.Join(dir, JobFile)
 	text, err := os.ReadFile(name)
@@ -97,10 +97,11 @@ func readJob(dir, holds string) (*Job, error) {
 	return j, nil
 }
 
-// DivisionFile is the file of a run folder with the division of the input into parts, in the form of its source.Origin.
+// DivisionFile is the file of a run folder that has the division of the input into parts, as its source.Origin encodes
+// it.
 const DivisionFile = "division.bin"
 
-// KeepDivision writes a division to the run folder, and its sum to the job, which the caller writes. Nil is not kept.
+// KeepDivision writes a division, if not nil, to the run folder. It sets its sum in the job, which the caller writes.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""
@@ -114,7 +115,7 @@ func (j *Job) KeepDivision(dir string, division []byte) error {
 	return nil
 }
 
-// ReadDivision reads the division of a run, nil if it has none. It fails if the file has changed.
+// ReadDivision reads the division of a run. It returns nil if there is none, and fails if the file has changed.
 func (j *Job) ReadDivision(dir string) ([]byte, error) {
 	if j.Division == "" {
 		return nil, nil
@@ -139,17 +140,17 @@ func sumOf(division []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
-// order, a file with the other name replaces it. The job has the sum of the valid one, which survives a kill.
+// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more of them are
+// read out of order, a file with the other name replaces it. The job has the valid file's sum, so a kill does no harm.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"
 )
 
-// orderDetail makes versions that do not know the file refuse to resume the run, as they would read in another order.
+// orderDetail keeps versions of tsimport that do not know the file from resuming the run in another order.
 var orderDetail = progress.Fact{Name: "the order of reading", Value: "by a schedule"}
 
-// KeepOrder writes the reading order to the run folder, and then the job with its sum.
+// KeepOrder writes the reading order to the run folder, then the job with its sum.
 func (j *Job) KeepOrder(dir string, order []byte) error {
 	name := OrderFile
 	if j.isOrder(dir, name) {
@@ -171,7 +172,7 @@ func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	return append(details[:len(details):len(details)], orderDetail)
 }
 
-// ReadOrder reads the reading order of a run, nil if it has none. It fails if the file has changed.
+// ReadOrder reads the reading order of a run. It returns nil if there is none, and fails if the file has changed.
 func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if j.Order == "" {
 		return nil, nil

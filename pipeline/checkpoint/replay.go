@@ -1,15 +1,15 @@
 package checkpoint
 
-// Replay tells whether records are already final. In source order it counts the records that the previous attempt may
-// have sent without a checkpoint, and is not safe for concurrent use. Without an order it does not count, and is safe.
+// Replay tells whether records are already final. In source order, it counts the records that the previous attempt may
+// have sent after its checkpoint, and is not safe for concurrent use. Without an order, it does not count, and is safe.
 type Replay struct {
 	state   *State
 	ordered bool
-	left    []int64 // allowance by piece
-	total   int64
+	left    []int64 // remaining allowance by piece
+	total   int64   // sum of left
 }
 
-// NewReplay begins with the state at the end of the previous attempt.
+// NewReplay returns the Replay of the previous attempt's last state.
 func NewReplay(s *State, ordered bool) *Replay {
 	r := &Replay{state: s, ordered: ordered}
 	for _, p := range s.Pieces {
@@ -19,7 +19,7 @@ func NewReplay(s *State, ordered bool) *Replay {
 	return r
 }
 
-// Row reports whether a record with a key is final or maybe sent. In source order, call it for records in that order.
+// Row reports whether a record with a key is final or may have been sent. In source order, call it in that order.
 func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool) {
 	p := At(source, record)
 	switch {
@@ -37,10 +37,10 @@ func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool)
 	return false, true
 }
 
-// Counted reports whether the record was counted as read before; an invalid record was then rejected.
+// Counted reports whether the record was counted as read. If it is invalid, it was then rejected.
 func (r *Replay) Counted(source int, record int64) bool { return r.state.Read.Has(At(source, record)) }
 
-// Known reports whether any of n records of a source, beginning at from, was read; n below 0 means all later records.
+// Known reports whether any of n records of a source from from on was read. A negative n means all later records.
 func (r *Replay) Known(source int, from, n int64) bool {
 	to := At(source+1, 0)
 	if n >= 0 {
@@ -49,7 +49,7 @@ func (r *Replay) Known(source int, from, n int64) bool {
 	return r.state.Read.Count(At(source, from), to) > 0
 }
 
-// Unknown reports whether nothing is known about any record of a source, beginning at from, and none is suspect.
+// Unknown reports whether no record of a source from from on is known or suspect.
 func (r *Replay) Unknown(source int, from int64) bool {
 	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()
 }

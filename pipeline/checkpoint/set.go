@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// Position is a record's place in the whole input: its source's ordinal and its number from 0, regardless of splits.
+// Position is a record's place in the whole input: its source's ordinal, and its number in the source from 0.
 type Position uint64
 
 const recordBits = 40
@@ -17,7 +17,7 @@ func (p Position) Source() int { return int(p >> recordBits) }
 
 func (p Position) Record() int64 { return int64(p & (1<<recordBits - 1)) }
 
-// Interval holds the positions from From up to but excluding To.
+// Interval holds the positions from From to To, excluding To.
 type Interval struct{ From, To Position }
 
 // Set is a set of positions: sorted intervals that neither overlap nor touch.
@@ -58,7 +58,7 @@ func (s Set) End() Position {
 	return s[len(s)-1].To
 }
 
-// Add returns the set with one more interval. It may use the memory of s.
+// Add returns the set with one more interval. It may reuse the memory of s.
 func (s Set) Add(from, to Position) Set {
 	if from >= to {
 		return s

@@ -18,7 +18,7 @@ type Snapshot struct {
 	State
 }
 
-// About is the part of a snapshot besides the final records. Its many fields form the JSON at the file's start.
+// About is everything in a snapshot except the State. Its many fields form the JSON at the file's start.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
@@ -29,12 +29,13 @@ type About struct {
 	Settled bool `json:"settled"`
 	// Settle is how long an attempt of unknown outcome may still be applied.
 	Settle time.Duration `json:"settle"`
-	// Uptime is Time by a clock that the next attempt can compare with its own.
+	// Uptime is the same moment as Time, by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is how long after Time a request may still be applied to a key with no row out. Nothing may be sent before.
+	// HoldFor is how long after Time a request may still be applied to a key without a row in Out. Nothing may be sent
+	// until then.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
-	// Tables holds each table's creation time, in µs of the service's clock: a later table of that name lacks the rows.
+	// Tables holds each table's creation time, in µs of the service's clock. A table with a later one lacks the rows.
 	Tables map[string]int64 `json:"tables,omitempty"`
 
 	Counters map[string]int64 `json:"counters"`
@@ -45,16 +46,16 @@ type About struct {
 	Chains []Chain           `json:"chains,omitempty"`
 	// Moments holds when live sources were read.
 	Moments []Moment `json:"moments,omitempty"`
-	// Snapshots are the report's snapshots of a live source that all attempts have read.
+	// Snapshots are the snapshots of a live source that all attempts have read, as in the report.
 	Snapshots json.RawMessage `json:"snapshots,omitempty"`
 
-	// Bad are the inputs that were set aside.
+	// Bad has the inputs that were set aside.
 	Bad []BadInput `json:"bad,omitempty"`
 
 	Older bool `json:"-"` // a newer snapshot is damaged: see Read
 }
 
-// BadInput is an input that was set aside for its content: the same bytes cannot be loaded as requested.
+// BadInput is an input that was set aside because its content cannot be loaded as requested.
 type BadInput struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
@@ -62,8 +63,8 @@ type BadInput struct {
 	Nights int    `json:"nights,omitempty"` // number of nightly loads that set this content aside
 	Held   bool   `json:"held,omitempty"`   // set aside until its content changes
 	Sent   bool   `json:"sent,omitempty"`   // rows of it that may not be sent twice may be in the table
-	Source int    `json:"source"`           // its ordinal; -1 if it was not opened
-	// Rejected counts the records of an input that is held because it has more rejects than the limit allows.
+	Source int    `json:"source"`           // ordinal of its source; -1 if it was not opened
+	// Rejected counts the rejects of an input that is held because it has more of them than the limit allows.
 	Rejected int64 `json:"rejected,omitempty"`
 }
 
@@ -74,11 +75,11 @@ type Start struct {
 	Line   int64 `json:"line"`   // lines before it
 	Offset int64 `json:"offset"` // bytes of the decompressed text before it
 	Bytes  int64 `json:"bytes"`  // bytes of all inputs read before it
-	// Key is the place, if places are keys.
+	// Key is the place in the source, if places are keys.
 	Key []byte `json:"key,omitempty"`
 }
 
-// Moment is the time at which a live source was read, over all attempts, in Unix milliseconds of this machine's clock.
+// Moment is the time during which all attempts read a live source, in Unix milliseconds of this machine's clock.
 type Moment struct {
 	Source int   `json:"source"`
 	From   int64 `json:"from"`
@@ -92,18 +93,19 @@ type Chain struct {
 	Sums   []uint64 `json:"sums"`  // of all bytes before each positive multiple of Every
 }
 
-// A file is magic, version, a zstd frame's length and CRC-32C, and the frame: the length of About's JSON, the JSON and
-// the sets. Numbers are varints, positions distances, and keys the length shared with the previous key and the rest.
+// A file has the magic, the version, the length and CRC-32C of a zstd frame, and the frame. The frame has the length of
+// About's JSON, the JSON and the sets. Numbers are varints. Positions are distances from the previous one. Keys are the
+// length shared with the previous key, and the rest.
 const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1
 	headBytes  = len(magic) + 1 + 4 + 4
-	maxUnpacks = 256 << 20 // limit, as a damaged file may state more
+	maxUnpacks = 256 << 20 // maximum bytes of the frame's content, as a damaged file may claim more
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Encode returns the snapshot as a file.
+// Encode returns the snapshot in the form of a file.
 func (s *Snapshot) Encode() ([]byte, error) {
 	about, err := json.Marshal(&s.About)
 	if err != nil {
@@ -151,7 +153,7 @@ func appendSet(dst []byte, s Set) []byte {
 	return dst
 }
 
-// errDamaged means that a file was not written to its end or was changed.
+// errDamaged means that a file is incomplete or was changed.
 var errDamaged = errors.New("the file is cut short or damaged")
 
 // Decode reads a file written by Encode.

@@ -8,14 +8,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// State tells which records are final: read, not waiting and not out.
+// State tells which records are final: those that were read and are neither waiting nor out.
 //
-// It is exact, unlike one mark for each of a job's fixed slices: after a split, rows queue in their parent's order, and
-// a mark could name only the earliest one, so counted rows after it would not be final.
+// It is exact, which one mark for each fixed slice of a job would not be: after a split, rows queue in their parent's
+// order, and a mark could name only the earliest one, so rows counted after it would not be final.
 type State struct {
 	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set
-	// Pieces are adjacent, in key order, and cover all keys.
+	// Pieces are adjacent ranges, in key order, that cover all keys.
 	Pieces []Piece
 	// Out holds the records that have left their queue and are not final.
 	Out Set
@@ -23,19 +23,19 @@ type State struct {
 
 // Piece holds the waiting records of a range of keys.
 type Piece struct {
-	Lower   []byte // encoding of its first key, nil in the first piece; it ends where the next piece begins
-	Waiting Set    // records with a key of the piece that are queued or were left over by an earlier attempt
-	// Allowance is how many of the piece's first unfinished rows in source order may be sent until the next state.
+	Lower   []byte // encoding of the first key, nil in the first piece; a piece ends where the next begins
+	Waiting Set    // records with a key of the piece that are queued or that an earlier attempt left unfinished
+	// Allowance is how many of the piece's first unfinished rows, in source order, may be sent before the next state.
 	Allowance int64
 }
 
-// Queued is a part of a queue.
+// Queued is a part of a queue: the records of an interval that have keys in a range.
 type Queued struct {
 	Keys table.KeyRange
 	Interval
 }
 
-// LaneRange is a range of keys with rows that are sent together.
+// LaneRange is the range of keys of a lane.
 type LaneRange struct {
 	Lower     []byte
 	Allowance int64
@@ -66,10 +66,10 @@ func (s *State) firstOpen(p Position) (first Position, ok bool) {
 	return first, ok
 }
 
-// Open returns the first position that is not final, if sources are read in order.
+// Open returns the first position that is not final, in a load that reads its sources in order.
 func (s *State) Open() Position { return s.OpenBefore(s.Read.End()) }
 
-// OpenBefore returns the first position that was read and is not final, or unread if that precedes it.
+// OpenBefore returns the first position that was read and is not final, or unread if that comes first.
 func (s *State) OpenBefore(unread Position) Position {
 	if p, ok := s.firstOpen(0); ok {
 		return min(p, unread)
@@ -77,7 +77,8 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// Complete reports whether a source read in order has ended and is final. It has ended once a later one has records.
+// Complete reports whether a source was read to its end and all its records are final. If sources are read in order, a
+// source has ended once a later one has records.
 func (s *State) Complete(source int, ordered bool) bool {
 	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
@@ -86,7 +87,7 @@ func (s *State) Complete(source int, ordered bool) bool {
 	return !ok || p >= At(source+1, 0)
 }
 
-// Done reports whether nothing remains of base, the attempt's first state: no record read by then waits or is out.
+// Done reports whether no record that was read by base, the attempt's first state, is waiting or out.
 func (s *State) Done(base *State) bool {
 	if len(Intersect(s.Out, base.Read)) > 0 {
 		return false
@@ -94,13 +95,13 @@ func (s *State) Done(base *State) bool {
 	return !slices.ContainsFunc(s.Pieces, func(p Piece) bool { return len(Intersect(p.Waiting, base.Read)) > 0 })
 }
 
-// Tile makes adjacent pieces from the lanes in key order and their queues, cut where keys begin or end.
+// Tile makes adjacent pieces from the lanes, in key order, and their queues. It cuts where a key range begins or ends.
 func Tile(lanes []LaneRange, queued []Queued) []Piece {
 	type group struct {
 		keys table.KeyRange
 		set  Set
 	}
-	// Parts with the same keys are grouped first: there are many if rows are unordered.
+	// Parts with the same keys are grouped first, as there are many of them if rows are unordered.
 	var groups []group
 	slices.SortStableFunc(queued, func(a, b Queued) int { return compareRanges(a.Keys, b.Keys) })
 	for from := 0; from < len(queued); {
@@ -158,7 +159,7 @@ func compareRanges(a, b table.KeyRange) int {
 	return bytes.Compare(a.Upper, b.Upper)
 }
 
-// piecesFrom returns a piece that begins at each bound, and one before all of them.
+// piecesFrom returns a piece for each bound, which begins there, and one before all bounds.
 func piecesFrom(bounds [][]byte) []Piece {
 	slices.SortFunc(bounds, bytes.Compare)
 	bounds = slices.CompactFunc(bounds, bytes.Equal)
@@ -171,15 +172,16 @@ func piecesFrom(bounds [][]byte) []Piece {
 	return pieces
 }
 
-// join merges equal neighbours. Pieces with an allowance remain apart: each may send that many rows.
+// join merges neighbours with the same Waiting. Pieces with an allowance stay separate, as each may send so many rows.
 func join(pieces []Piece) []Piece {
 	return slices.CompactFunc(pieces, func(a, b Piece) bool {
 		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)
 	})
 }
 
-// Continue turns an attempt's pieces into the job's. base is its first state, again its records. Those waiting in base
-// wait until read again; final ones remain final. Allowances of base remain valid: their rows may still be applied.
+// Continue merges an attempt's pieces into those of base, its first state. again holds the records that the attempt has
+// read. Records waiting in base wait until they are read again; final ones remain final. Allowances of base remain
+// valid, as their rows may still be applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

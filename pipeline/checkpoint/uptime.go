@@ -2,16 +2,16 @@ package checkpoint
 
 import "time"
 
-// Uptime is a moment by a clock that counts from boot, as wall clocks of two processes cannot be compared.
+// Uptime is a moment by a clock that counts from boot: the wall clock may be set between two processes.
 type Uptime struct {
-	Boot string        `json:"boot,omitempty"` // identifies machine and boot; empty means unknown
+	Boot string        `json:"boot,omitempty"` // identifies the machine and its boot; "" means unknown
 	Up   time.Duration `json:"up,omitempty"`
 }
 
-// Now returns the current moment, or the zero Uptime without such a clock.
+// Now returns the current moment, or the zero Uptime if there is no such clock.
 func Now() Uptime { return readUptime() }
 
-// Since returns the time since another moment; 0 if it is unknown.
+// Since returns the time since another moment, or 0 if that is unknown.
 func (u Uptime) Since(then Uptime) time.Duration {
 	if u.Boot == "" || u.Boot != then.Boot {
 		return 0

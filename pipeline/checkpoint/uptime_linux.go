@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads the machine's time since boot, with sleep, and its boot and time namespace. No one can set it.
+// readUptime reads the machine's time since boot, including sleep, and identifies its boot and time namespace.
 func readUptime() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -18,7 +18,7 @@ func readUptime() Uptime {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
 		return Uptime{}
 	}
-	space, _ := os.Readlink("/proc/self/ns/time") // old kernels have only one
+	space, _ := os.Readlink("/proc/self/ns/time") // old kernels have no time namespaces
 	host, err := os.Hostname()
 	if err != nil {
 		return Uptime{}

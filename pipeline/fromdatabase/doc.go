@@ -1,3 +1,3 @@
-// Package fromdatabase loads a table or a query of a database. Given a request, Begin gives columns the types stated by
-// the database, and a new table its primary key. The command and the library load the same rows from an address.
+// Package fromdatabase loads a table or a query of a database, for the command and the library. Begin gives columns the
+// types that the database states, and a new table the source's primary key.
 package fromdatabase

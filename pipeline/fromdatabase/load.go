@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Config returns the configuration for reading the database of a request, nil if the request names none.
+// Config returns the configuration for reading the database that a request names, or nil if it names none.
 func Config(r *options.Command) (*sqltable.Config, error) {
 	target := suggest.Arg(cmp.Or(r.Table, "TARGET"))
 	for _, o := range options.OfCommand("copy") { // the options that the command has as a copy
@@ -70,7 +70,7 @@ type Load struct {
 	say    words.Say
 }
 
-// Of returns the load of the database that a request names, nil if it names none. say receives notes for the user.
+// Of returns the load of the database that a request names, or nil if it names none. say receives notes for the user.
 func Of(r *options.Command, say words.Say) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
@@ -91,11 +91,12 @@ func (l *Load) Share(with *sqltable.Moments) {
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
-// Begin gives columns the database's types, and a new table its primary key. missing: the store does not exist yet.
+// Begin gives columns the database's types, and a new table the source's primary key. missing means that the target's
+// store does not exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {
-		return nil // the load reports it
+		return nil // the load reports that it is missing
 	}
 	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
 		return plan.Usagef("%v; give another with --table", err)
@@ -146,7 +147,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	return nil
 }
 
-// proposeKey gives a new table the source's primary key, unless the user names one, and the types of its columns.
+// proposeKey gives a new table the source's primary key, unless the user names another, with the columns' types.
 func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int) {
 	if len(cfg.Target.Key) == 0 {
 		var text string
@@ -168,15 +169,15 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 	}
 }
 
-// Compared makes the load the reference for a comparison with its table.
+// Compared prepares the load's source to be compared with the table.
 func (l *Load) Compared(cfg *pipeline.Config) {
-	l.Origin.HangUp() // a plan has opened it
+	l.Origin.HangUp() // the plan has opened it
 	read := l.read
 	read.Whole, read.Moment = false, nil // a comparison reads its own snapshot
 	cfg.Read.Sources = sqltable.New(read)
 }
 
-// Ended gives the user the final notes of the load.
+// Ended tells the user the final notes of the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
 		l.say.Line("reading waited %v while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)

@@ -10,16 +10,16 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Aside is a source that is read no further.
+// Aside is a source that is not read any further.
 type Aside struct {
-	Source int   // its ordinal
-	Err    error // why
+	Source int   // ordinal of the source
+	Err    error // why it is set aside
 }
 
 // asides are the sources that are set aside.
 type asides struct {
 	ask      func(s *plan.Source, err error) bool
-	ordinals sync.Map     // the ordinals, as keys
+	ordinals sync.Map     // keys are their ordinals
 	stopped  *plan.Source // the source at which reading in order stopped, or nil; owned by the reader
 }
 
@@ -28,14 +28,15 @@ func (a *asides) has(source int) bool {
 	return is
 }
 
-// OnFault sets a function that reports whether a source that cannot be read further is at fault. If so, the records
-// handed over remain and the next source is read; without the function every fault ends reading. Call it before Run.
+// OnFault sets a function that reports whether a source that cannot be read any further is itself at fault. If so, its
+// records so far are kept and the next source is read. Without the function, every fault ends reading. Call it before
+// Run.
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
-// SetAside stops reading a source. Records already read are still handed over. Any goroutine may call it.
+// SetAside stops the reading of a source. Records already read are still handed over. Any goroutine may call it.
 func (f *Flow) SetAside(source int) { f.aside.ordinals.Store(source, nil) }
 
-// fails ends reading with the error of a job, or sets its source aside.
+// fails sets the source of a job aside, or else ends reading with the job's error.
 func (f *Flow) fails(ctx context.Context, j *job, err error) (complete, failed bool) {
 	if j.section == nil && f.setsAside(ctx, j, err) {
 		f.aside.stopped = j.source
@@ -53,7 +54,7 @@ func (f *Flow) setsAside(ctx context.Context, j *job, err error) bool {
 	return send(ctx, f.splits, Handed{Aside: &Aside{j.source.Ordinal, err}})
 }
 
-// passOver takes the parts of a job without handing them over.
+// passOver receives the parts of a job without handing them over.
 func passOver(ctx context.Context, j *job, r *byteBudget) bool {
 	close(j.turn)
 	for parts := j.parsed; ; {
@@ -71,8 +72,8 @@ func passOver(ctx context.Context, j *job, r *byteBudget) bool {
 	}
 }
 
-// afterAside returns the number of sources up to the one set aside at which reading in order stopped, and releases that
-// one and the later ones, some of which were read ahead. It returns 0 if reading has not stopped.
+// afterAside returns the number of sources up to and including the one set aside at which reading in order stopped, 0
+// if there is none. It suspends that source and the later ones, some of which were read ahead.
 func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	n = slices.Index(sources, f.aside.stopped) + 1
 	if f.aside.stopped = nil; n == 0 {
@@ -84,7 +85,7 @@ func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	return n, err
 }
 
-// passes reports whether to skip a job: its source is set aside and no earlier attempt has read any of its records.
+// passes reports whether to skip a job because its source is set aside and no earlier attempt read any of its records.
 func (f *Flow) passes(j *job, at table.Position) bool {
 	if !f.aside.has(j.source.Ordinal) {
 		return false

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// byteBudget bounds the bytes between input and hand-over. Pieces take room in order and splits return it at hand-over,
-// so there is no deadlock. If only pieces that wait for the end of their record hold room, one more always fits.
+// byteBudget limits the bytes between input and hand-over. Pieces take room in order, and splits return it when they
+// are handed over, so there is no deadlock. If only pieces that wait for the end of their record hold room, one more
+// fits.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64
@@ -19,7 +20,7 @@ func newByteBudget(limit int64) *byteBudget {
 	return &byteBudget{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// take waits for room for n bytes and takes it. It returns false if ctx ends first. Only one goroutine may call it.
+// take waits for room for n bytes and takes it, or returns false if ctx ends first. Only one goroutine may call it.
 func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	for {
 		r.mu.Lock()
@@ -39,7 +40,7 @@ func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	}
 }
 
-// try takes n bytes if there is room for them.
+// try takes n bytes if there is room for them, and reports whether it did.
 func (r *byteBudget) try(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,34 +14,35 @@ import (
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by name in the records
-	places  []*cellName          // of the previous record's cells: the next record usually has the same names
+	places  []*cellName          // by the previous record's cells, as the next record usually has the same names
 	renamed map[string]*renamed  // by name given by --rename
-	record  int                  // number of the record, to detect columns renamed to the same name
+	record  int                  // number of the current record, to detect columns renamed to the same name
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
-	left    bool                    // the last record has cells that its row lacks
-	window  func() (from, to int64) // cells before from are left out; nil leaves none out
-	gone    int64                   // a row with only cells older by this much is left to the writer; negative means none
+	left    bool                    // cells of the last record were left out of its row
+	window  func() (from, to int64) // cells before from are left out; if it is nil, none are
+	gone    int64                   // a row whose cells are all older by this is left to the writer; negative: none is
 	expired int                     // cells of the last record left out as too old
 }
 
-// cellName is how cells of one name are treated.
+// cellName says how cells of one name are treated.
 type cellName struct {
 	column table.Column
 	name   *encode.Name  // nil means that the cells are left out
-	why    *table.Reason // if set, records with such cells are refused
+	why    *table.Reason // if not nil, records with such cells are refused
 	from   string        // the name in records
-	to     *renamed      // nil unless several names may become one
+	to     *renamed      // nil if no other name can become the same
 }
 
 // renamed is a name that --rename gives to a column; a record may also have a column of that name.
 type renamed struct {
 	name   *encode.Name
-	from   string // the column renamed to it
-	record int    // the record in which it was renamed
+	from   string // column that has the name in that record
+	record int    // last record with such a column
 }
 
-// become notes that a record has a column that is written as n. A second is refused: its cells would become versions.
+// become notes that the record has a column that is written as n. A second such column is refused, as its cells would
+// become versions of the first's.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {
@@ -74,16 +75,17 @@ func newCells(p *plan.Plan) *cells {
 	return c
 }
 
-// maxCellNames bounds the names that are remembered from record to record.
+// maxCellNames limits the names that are remembered from record to record.
 const maxCellNames = 4096
 
-// make returns the record's cells, or why it is refused. They are valid until the next call, while the record is.
+// make returns the record's cells, or why it is refused. The cells are valid as long as the record, until the next
+// call.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
 	c.made, c.left, c.expired = c.made[:0], false, 0
 	c.record++
 	if len(c.names) > maxCellNames {
 		c.places = c.places[:0]
-		clear(c.names) // only between records: the encoder distinguishes columns by the pointers
+		clear(c.names) // only between records, as the encoder distinguishes columns by the pointers
 	}
 	version := int64(-1)
 	if v.versioned {
@@ -154,7 +156,7 @@ func (c *cells) unchanged(name []byte) bool {
 		n.column.Own == table.Null
 }
 
-// at returns the treatment of the i-th cell of a record, by its name.
+// at returns how to treat the i-th cell of a record, which has the given name.
 func (c *cells) at(i int, name []byte) *cellName {
 	if i < len(c.places) && c.places[i].from == string(name) {
 		return c.places[i]
@@ -171,7 +173,7 @@ func (c *cells) at(i int, name []byte) *cellName {
 	return n
 }
 
-// name determines how cells of a name are treated, and remembers it.
+// name determines how to treat cells of a name, and remembers it.
 func (c *cells) name(name string) *cellName {
 	n := &cellName{from: name}
 	column, loaded := c.plan.Cell(name)

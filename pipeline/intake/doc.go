@@ -1,5 +1,5 @@
-// Package intake brings the inputs to the lanes. Given a Plan and a partition map, Flow.Splits delivers parsed splits
-// with their encoded rows in blocks by lane and their rejects, in source order or that of a schedule, which keeps each
-// key's order. Every record is in exactly one split. Records before an unreadable part are delivered, and Splits closes
-// only after everything was handed out. It knows no batches, rates or network.
+// Package intake reads the inputs for the lanes. Given a Plan and a partition map, Flow.Splits delivers parsed splits:
+// encoded rows in blocks by lane, and rejects. Splits arrive in source order, or in the order of a schedule, which
+// keeps each key's order. Every record is in exactly one split. Records before an unreadable part are delivered. Splits
+// is closed only after everything was delivered.
 package intake

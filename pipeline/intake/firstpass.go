@@ -18,19 +18,19 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// A first pass reads only the ordering keys of sources and cuts the sources into sections for a schedule.
+// A first pass reads only the ordering keys of sources, and cuts the sources into sections for a schedule.
 
 // Sizes of sections.
 const (
 	// sectionRows is the average number of rows in a section. The service splits a partition in the middle of the keys
-	// received so far: many small sections reveal that middle; with few large ones the parts are uneven.
+	// received so far: many small sections show it the middle of all keys, but after few large ones the parts are uneven.
 	sectionRows = 20
 	// A section of binary records has up to pagedRows times as many rows, but at most 1/pagedShare of its split.
 	pagedRows  = 100
 	pagedShare = 32
-	// tellingSections is the number of sections that decide whether a schedule is worthwhile.
+	// tellingSections is the number of sections that are enough to decide whether a schedule is worthwhile.
 	tellingSections = 32
-	// probeBytes of the first split's text identify most shuffled inputs. Otherwise each worker would read about 1 MB.
+	// probeBytes of the first split's text reveal most shuffled inputs. Otherwise each worker would read about 1 MB.
 	probeBytes = 256 << 10
 )
 
@@ -40,10 +40,10 @@ var errFileOrder = errors.New("the sources are read in their own order")
 // pass configures a first pass.
 type pass struct {
 	decided bool  // the schedule is known to be worthwhile
-	head    int64 // records of the first source that were handed over
+	head    int64 // number of records of the first source that were handed over
 }
 
-// firstPass returns the sections of consecutive sources: the head's and the rest. It may fail with errFileOrder.
+// firstPass returns the sections of consecutive sources: those of the head and of the rest. It may return errFileOrder.
 func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section,
 	err error) {
 	bytes := f.plan.Shares().Sections()
@@ -65,12 +65,12 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 		p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
 	}, c.collect)
 	for _, s := range sources {
-		err = errors.Join(err, s.Suspend()) // for a second reading from the first record
+		err = errors.Join(err, s.Suspend()) // to be read again from the first record
 	}
 	return c.head.Sections(), c.rest.Sections(), err
 }
 
-// readThrough reads sources in order without handing over: find processes a split, collect takes its result.
+// readThrough reads sources in order without handing over rows. find processes a split; collect takes its result.
 func (f *Flow) readThrough(
 	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job),
 	collect func(j *job, made *Parsed, records, lines int64) error,
@@ -106,7 +106,7 @@ type collector struct {
 	tables     tableNumbers
 }
 
-// tableNumbers numbers tables in the order of their first rows; nil if all rows go to one.
+// tableNumbers numbers tables in the order of their first rows. It is nil if all rows go to one table.
 type tableNumbers map[string]int32
 
 func numberTables(p *plan.Plan) tableNumbers {
@@ -116,7 +116,7 @@ func numberTables(p *plan.Plan) tableNumbers {
 	return tableNumbers{}
 }
 
-// of returns the number of the table of a section's keys, or of the first one if there are several.
+// of returns the number of the table of a section's keys, or the lowest number if there are several.
 func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	if t == nil || len(keys) == 0 {
 		return 0
@@ -136,7 +136,7 @@ func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	return first
 }
 
-// collect takes the result of a split. Splits must be in source order.
+// collect takes the result of a split. Calls must be in source order.
 func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
 	for _, s := range made.sections {
 		s.Source = j.source.Ordinal
@@ -158,7 +158,7 @@ func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
 	return nil
 }
 
-// each calls one with the result of every split in a pass that hands nothing over.
+// each calls one with the result of every split, in a pass that hands nothing over.
 func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records, lines int64) error) error {
 	var records, lines int64
 	for {
@@ -191,7 +191,7 @@ func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records
 	}
 }
 
-// add adds a section. It returns false if the section was partly handed over, because the ends of splits have changed.
+// add adds a section. It returns false if only part of the section was handed over, as splits now end elsewhere.
 func (c *collector) add(s readorder.Section) bool {
 	switch head := c.pass.head; {
 	case s.Source != c.first || s.Record >= head:
@@ -206,7 +206,7 @@ func (c *collector) add(s readorder.Section) bool {
 }
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order. If most share keys, the
-// input is already shuffled or nothing can move. Short sections do not count: their few keys seldom overlap.
+// input is already shuffled or nothing can move. Short sections do not count, as their few keys seldom overlap.
 func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
 
 // moved returns the share of sections, except short ones, that a schedule moves.
@@ -234,7 +234,8 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf is the average number of rows in a section of a small input and of this one, and whether all have one length.
+// rowsOf has the average number of rows in a section, for a small input and for this one. even means that all sections
+// have the same length.
 type rowsOf struct {
 	small, these int
 	even         bool
@@ -248,7 +249,7 @@ func (r rowsOf) of() (short, long int) {
 	return short, 2*r.these - short
 }
 
-// probe is the first look at a first pass's sources, by the worker with the first split, on behalf of all.
+// probe is the first look at the sources of a first pass. The worker with the first split takes it for all workers.
 type probe struct {
 	decided  bool // decided without looking
 	begun    atomic.Bool
@@ -256,7 +257,8 @@ type probe struct {
 	shuffled bool
 }
 
-// shuffled reports whether the beginning of the first split shows that a schedule does not pay. Other workers wait.
+// shuffled reports whether the beginning of the first split shows that a schedule is not worthwhile. One worker looks
+// at it; the others wait.
 func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe) bool {
 	if first.decided || first.begun.Swap(true) {
 		select {
@@ -276,7 +278,7 @@ func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe
 	}
 	head := j.split
 	head.Data = head.Data[:end:end]
-	made, err := sp.sections(head, rows) // it may fail for a truncated record, or one with a line break
+	made, err := sp.sections(head, rows) // it may fail if a record is truncated or has a line break
 	first.shuffled = err == nil && len(made.sections) >= tellingSections && moved(made.sections) == 0
 	return first.shuffled
 }
@@ -304,7 +306,7 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 		return nil, errFileOrder // a record too long to hold
 	}
 	if split.Data == nil {
-		// Reading a section decodes everything before it in its page.
+		// To read a section, everything before it in its page is decoded.
 		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
 		rows.these = max(rows.these, rows.small)
 	}
@@ -320,8 +322,8 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 	return m.made, nil
 }
 
-// sectionMaker cuts one split into sections, alternately short and long. It looks ahead by the length of a section: if
-// possible, a section ends where all keys before are less than those after, or all are greater.
+// sectionMaker cuts one split into sections, alternately short and long. It looks ahead by the length of a section, so
+// that, if possible, a section ends where all its keys are less than all keys that follow, or greater.
 type sectionMaker struct {
 	split   source.Split
 	made    *Parsed
@@ -333,13 +335,13 @@ type sectionMaker struct {
 	before  []extremes // extremes of the keys before each record
 }
 
-// keyedRecord is the place of a record in its split and of its key in text; from is -1 if it makes no row.
+// keyedRecord is the place of a record in its split, and of its key in text. from is -1 if the record makes no row.
 type keyedRecord struct {
 	at       table.Span
 	from, to int
 }
 
-// extremes are the least and the greatest of some keys, nil without keys.
+// extremes has the least and the greatest of some keys; both are nil if there are none.
 type extremes struct{ least, greatest []byte }
 
 func (e extremes) with(key []byte) extremes {
@@ -355,13 +357,13 @@ func (e extremes) with(key []byte) extremes {
 	return e
 }
 
-// below reports whether all keys of one are less than all keys of the other.
+// below reports whether all keys of either are less than all keys of the other.
 func (e extremes) below(other extremes) bool {
 	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 ||
 		bytes.Compare(other.greatest, e.least) < 0
 }
 
-// add adds a record with its key, nil if it makes no row.
+// add adds a record and its key, which is nil if the record makes no row.
 func (m *sectionMaker) add(at table.Span, key []byte) {
 	if len(m.records) >= 2*m.rows {
 		m.cut(m.choose())
@@ -383,8 +385,8 @@ func (m *sectionMaker) key(i int) []byte {
 	return nil
 }
 
-// choose returns how many of the records the section takes: about the target number, and so that it shares no keys with
-// its successor; if that is impossible, it ends where the keys change most.
+// choose returns how many of the records the section takes: about the target number, such that its keys and those after
+// it do not overlap. If that is impossible, it ends where the keys change most.
 func (m *sectionMaker) choose() int {
 	n := min(len(m.records), 2*m.rows)
 	m.before = append(m.before[:0], extremes{})
@@ -418,7 +420,7 @@ func sharedPrefix(a, b []byte) (n int) {
 	return n
 }
 
-// end makes sections of the rest of the split.
+// end cuts the rest of the split into sections.
 func (m *sectionMaker) end(at table.Span) {
 	for len(m.records) > m.rows+m.rows/2 {
 		m.cut(m.choose())
@@ -471,7 +473,7 @@ func (m *sectionMaker) cut(n int) {
 	m.text = append(m.text[:0], m.text[from:]...)
 }
 
-// sumKey adds the key of a binary record, nil if it has none.
+// sumKey adds the key of a binary record to a sum. The key is nil if the record has none.
 func sumKey(sum *readorder.Sum, key []byte) {
 	var size [4]byte
 	if key != nil {

@@ -24,29 +24,31 @@ type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
 	resumed    *Resumed
-	partitions atomic.Pointer[partitioner.Map] // divides the rows
+	partitions atomic.Pointer[partitioner.Map] // map that divides the rows
 	alone      chan struct{}                   // capacity 1: held by a parser that reads more pages than may be read ahead
 
 	scheduling Scheduling
-	sections   atomic.Int64          // number in the schedules that are followed
+	sections   atomic.Int64          // number of sections in the schedules that are followed
 	followed   []*readorder.Schedule // schedules to be kept
-	stays      bool                  // reading continues in order: scheduling the rest is useless
+	stays      bool                  // the rest is read in order, as scheduling it is useless
 
-	// Lends hands over a part's rows, if there is one lane, in the memory where they were made, valid until Arrived.
+	// Lends hands over a part's rows, if there is one lane, in the memory where they were made. They are valid until
+	// Arrived is called.
 	Lends bool
-	lent  sync.Pool // of *table.Block in which to make rows
+	lent  sync.Pool // of *table.Block, in which rows are made
 
 	// Sums makes sums instead of rows where sums suffice.
 	Sums Sums
 
 	aside asides
 
-	// Reuses hands over rows for one lane in the memory where they were made, to be returned by Free.
+	// Reuses hands over rows for one lane in the memory where they were made. The receiver returns it by calling Free.
 	Reuses bool
 	free   freeBlocks
 }
 
-// Sums makes rows encode.SummedBody, or KeptBody if Keeps is set; SumOf finds the sum. Zero makes PlainBuffer.
+// Sums says what the bodies of rows are: encode.SummedBody, or encode.KeptBody if Keeps is set. SumOf returns the sum.
+// The zero Sums makes PlainBuffer.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool
@@ -55,29 +57,30 @@ type Sums struct {
 // SumBytes is the length of a sum in bytes.
 const SumBytes = encode.SumBytes
 
-// SumOf returns the sum that a row's body is or begins with; false if the body is PlainBuffer.
+// SumOf returns the sum that a row's body is or begins with. ok is false if the body is PlainBuffer.
 func SumOf(body []byte) (sum []byte, ok bool) { return encode.SumOf(body) }
 
-// Whole converts bodies kept by Keeps to PlainBuffer. The function is not safe for concurrent use.
+// Whole returns a function that converts bodies made with Keeps to PlainBuffer. It is not safe for concurrent use.
 func Whole(p *plan.Plan) func(key []table.Value, body []byte) ([]byte, error) {
 	return encode.New(p.Schema, p.Request.Mode, p.Request.DeleteNull).Unkept
 }
 
-// New makes the flow of a planned load into the partitions of m.
+// New returns the flow of a planned load into the partitions of m.
 func New(p *plan.Plan, m *partitioner.Map) *Flow {
 	f := &Flow{plan: p, splits: make(chan Handed), alone: make(chan struct{}, 1)}
 	f.Recut(m)
 	return f
 }
 
-// Splits delivers the parsed splits; the receiver calls Arrived on each. It is closed at the end. An error says why the
-// rest of the input is missing; everything before it in the input is delivered.
+// Splits delivers the parsed splits, and is closed at the end. The receiver calls Arrived on each split. An error says
+// why the rest of the input is missing; everything before it in the input is delivered.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
 // ErrEnough, returned by the function passed to Each, ends Each without an error.
 var ErrEnough = errors.New("enough was read")
 
-// Each calls each with every split in source order, for some records (below 0, all), and returns the shortfall.
+// Each calls each with every split in source order, up to the given number of records; below 0 means all. It returns
+// how many records fewer there were.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil
@@ -115,10 +118,10 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 	return left, context.Cause(ctx)
 }
 
-// Recut takes a new partition map for rows divided from now on; rows in progress may arrive under the previous one.
+// Recut sets the partition map for rows divided from now on. Rows in progress may arrive under the previous one.
 func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
-// Run reads everything and then closes Splits; if ctx ends first, it returns nil and leaves Splits open.
+// Run reads everything and then closes Splits. If ctx ends first, it returns nil and leaves Splits open.
 func (f *Flow) Run(ctx context.Context) error {
 	read := f.readByTurns
 	if f.plan.Parallel && len(f.plan.Sources) > 1 {
@@ -139,7 +142,7 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source, w *watch
 	order := f.stages(ctx, group, slices.Values(f.seek(sources)))
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
-		defer cancel() // after an error the other stages must stop
+		defer cancel() // after an error, the other stages must stop
 		complete, failed = f.handOver(ctx, order.splits, order.budget, w)
 		return nil
 	})
@@ -161,7 +164,7 @@ func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 type stream struct {
 	work   chan *job   // pieces to prepare and splits to parse, for the parsers
 	splits chan *job   // splits in source order
-	budget *byteBudget // taken by pieces and splits
+	budget *byteBudget // limits the bytes of pieces and splits
 }
 
 // stages starts the stages that cut the sources into splits.
@@ -170,7 +173,7 @@ func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.S
 	return f.stagesOf(ctx, group, sources, work, func() { close(work) }, f.plan.Shares().ReadAhead)
 }
 
-// stagesOf starts the stages of one of several streams, each with its own memory. done is called at its end.
+// stagesOf starts the stages of one of several streams, which has room bytes of memory. done is called at its end.
 func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job,
 	done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
@@ -183,13 +186,13 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks holds blocks of final rows for reuse: their memory is in the processor's caches and need not be zeroed.
+// freeBlocks holds blocks of final rows for reuse, as their memory is in the processor's caches and need not be zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block
 }
 
-// mostFree limits freeBlocks. A load that writes rows as fast as they arrive needs almost none.
+// mostFree limits freeBlocks. A load that writes rows as fast as they arrive needs few blocks.
 const mostFree = 4
 
 // Free takes back a block once no one holds a row of it.
@@ -201,7 +204,7 @@ func (f *Flow) Free(b *table.Block) {
 	}
 }
 
-// take returns an empty block, used or new, with room for the given bytes and rows.
+// take returns an empty block: a used one, or a new one with room for the given bytes and rows.
 func (f *freeBlocks) take(bytes, rows int) *table.Block {
 	f.mu.Lock()
 	defer f.mu.Unlock()

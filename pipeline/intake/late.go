@@ -11,8 +11,9 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// An input may begin shuffled and continue sorted. So sources read in order are watched: when consecutive splits have
-// disjoint keys, a schedule reads the rest. Records handed over are at its head, in their places, for a resumed load.
+// An input may begin shuffled and continue sorted. So sources that are read in order are watched: when consecutive
+// splits have disjoint keys, the rest is read by a schedule. Its head has the records already handed over, in their
+// places, for a resumed load.
 
 const (
 	tellingSplits = 32 // consecutive splits that show whether a schedule is worthwhile
@@ -21,7 +22,7 @@ const (
 	worthReading = 4
 )
 
-// watch observes sources that are read in order, in the goroutine that hands over. Nil watches nothing.
+// watch observes sources that are read in order. It belongs to the goroutine that hands over. A nil watch does nothing.
 type watch struct {
 	sources []*plan.Source
 	after   int // for tests: splits after which reading stops; 0 decides by the keys
@@ -30,15 +31,15 @@ type watch struct {
 
 	window  []readorder.Section // the last splits, with the keys of each
 	tables  tableNumbers
-	present readorder.Interval // of the current split
+	present readorder.Interval // keys of the current split
 
 	wants bool // the watch wants to stop reading
-	// Where reading has stopped; the source is nil if it has not.
+	// source and place are where reading has stopped; source is nil if it has not.
 	source *plan.Source
 	place  source.Place
 }
 
-// watching returns the watch of sources, nil if they must be read in order.
+// watching returns the watch of sources, or nil if they must be read in order.
 func (f *Flow) watching(sources []*plan.Source) *watch {
 	s := &f.scheduling
 	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil ||
@@ -48,8 +49,8 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 	return &watch{sources: sources, after: s.SwitchAfter, tables: numberTables(f.plan)}
 }
 
-// beforeStream returns the sources up to the first stream, but at least one. Sources are read ahead of the hand-over. A
-// file where reading stops is read again from its beginning, but the data read ahead from a stream would be lost.
+// beforeStream returns the sources before the first stream, but at least one. Sources are read ahead of the hand-over.
+// If reading stops, a file can be read again from its beginning, but data read ahead from a stream would be lost.
 func beforeStream(sources []*plan.Source) []*plan.Source {
 	for i, s := range sources {
 		if s.Chain != nil && i > 0 {
@@ -104,7 +105,7 @@ func (w *watch) ends(j *job) {
 	}
 }
 
-// stops reports whether reading stops before a split, given the records and lines so far.
+// stops reports whether reading stops before a split, given the numbers of records and lines so far.
 func (w *watch) stops(j *job, records, lines int64) bool {
 	if w == nil || !w.wants || !divisible(j.source) {
 		return false
@@ -128,8 +129,8 @@ func (w *watch) stops(j *job, records, lines int64) bool {
 	return true
 }
 
-// switchOver makes the schedule of consecutive sources; the first has been handed over up to the place where reading
-// stopped. It returns nil if reading continues in order, from that place in the first source.
+// switchOver makes the schedule of consecutive sources. The first was handed over up to the place where reading
+// stopped. It returns nil if reading continues in order from that place.
 func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source) (*readorder.Schedule, error) {
 	for _, s := range sources {
 		if err := s.Suspend(); err != nil { // some were being read
@@ -150,7 +151,7 @@ func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source)
 		f.followed = append(slices.Clip(f.followed), made)
 		return made, f.scheduling.Keep(f.followed)
 	}
-	f.stays = true // a useless first pass is not repeated
+	f.stays = true // do not repeat a useless first pass
 	if w.place.Record > 0 {
 		sources[0].Seek(w.place, source.Chain{})
 	}
@@ -166,7 +167,7 @@ func together(sources []*plan.Source) []*plan.Source {
 	return sources[:n]
 }
 
-// afterHead returns the turn at which a schedule continues after the given number of records has been handed over.
+// afterHead returns the turn at which a schedule continues after the given number of records.
 func afterHead(s *readorder.Schedule, records int64) (next turn) {
 	for next.records < records {
 		next.records += s.Sections[next.section].Records

@@ -14,11 +14,11 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// job is a piece of a source that becomes splits, a split that becomes rows, or, finally, why the input ends early.
+// job is a piece of a source that becomes splits, a split that becomes rows, or the reason why the input ends early.
 type job struct {
 	source *plan.Source
 	first  bool      // the first of its source
-	last   bool      // the end of its source: no piece
+	last   bool      // the end of its source, without a piece
 	begun  time.Time // when reading of the source began
 	budget *byteBudget
 
@@ -30,22 +30,22 @@ type job struct {
 	later  chan part     // later parts
 	turn   chan struct{} // closed when the split's turn to be handed over has come
 
-	section *readorder.Section // section of a scheduled source, for the split
+	section *readorder.Section // the split's section, if the source is scheduled
 	at      table.Position     // position of the first record
 
-	bytes int64 // that the piece or split takes from the budget
+	bytes int64 // bytes that the piece or split takes from the budget
 	err   error
 }
 
-// part is the result of a part of a split, or why there is none.
+// part is the result of a part of a split, or the reason why there is none.
 type part struct {
 	handed Handed
 	last   bool
-	later  bool  // not a part: later parts are sent in turn
-	bytes  int64 // taken from the budget, besides the split's
+	later  bool  // no part, but notice that the others are sent to job.later
+	bytes  int64 // bytes taken from the budget, besides the split's
 }
 
-// partsAhead limits the parts of a split that wait for its turn, if there is room.
+// partsAhead is the maximum number of a split's parts that wait for its turn, if there is room for them.
 const partsAhead = 64
 
 func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget) *job {
@@ -55,7 +55,7 @@ func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget)
 	}
 }
 
-// The reading stages end without an error when their context ends: its owner knows why.
+// The reading stages end without an error when their context ends, as the owner of the context knows why.
 
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
@@ -75,7 +75,8 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources in turn and hands each piece to workers and to stitch. Everything before an error is loaded.
+// feed reads the sources one after the other, and hands each piece to the workers and to stitch. What comes before an
+// error is loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget,
 	rows int64) error {
 	for s := range sources {
@@ -90,7 +91,8 @@ func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan
 	return nil
 }
 
-// feedPieces hands on the pieces of a source. Each takes room for its own bytes and for rows bytes of rows made of it.
+// feedPieces hands on the pieces of a source. Each takes room for its own bytes and for rows bytes, for rows made of
+// it.
 func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	begun := time.Now()
 	for first := true; ; first = false {
@@ -121,8 +123,8 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r
 	return nil
 }
 
-// stitch takes the prepared pieces in order and hands their splits to the workers and, in the same order, to the
-// hand-over. It alone knows when there is no more work, and calls done.
+// stitch takes the prepared pieces in order. It hands their splits to the workers and, in the same order, to the
+// hand-over. Only stitch knows when there is no more work, so it calls done.
 func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *byteBudget, done func()) error {
 	first := true
 	aside := int64(0) // bytes of pieces that have made no split yet
@@ -139,7 +141,8 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		aside += j.bytes
 		r.setAside(j.bytes)
 		for _, sp := range splits {
-			// The first split takes the bytes of all pieces so far, though the end of the last piece belongs to the next split.
+			// The first split takes the bytes of all pieces so far, although the end of the last piece belongs to the next
+			// split.
 			split := newJob(j, first, sp, aside, r)
 			r.setAside(-aside)
 			first, aside = false, 0
@@ -166,7 +169,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 	}
 }
 
-// stitchOne returns the splits that the job completes, and why there are no more.
+// stitchOne returns the splits that the job completes, and an error if there can be no more.
 func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 	switch {
 	case j.err != nil:
@@ -186,7 +189,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on everything, and whether an error was passed on. The watch or a source that is set aside stop it early.
+// passed on everything, and whether it passed on an error. The watch, or a source that is set aside, stops it early.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position
@@ -196,7 +199,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			return ctx.Err() == nil, false
 		}
 		if j.last {
-			// Only now has every split been parsed; some formats read the source for that.
+			// Only now has every split been parsed, for which some formats read the source.
 			if err := j.source.Close(); err == nil {
 				if !f.handEnd(ctx, j) {
 					return false, false
@@ -207,7 +210,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			}
 		}
 		if j.err != nil {
-			// Records after an unreadable part are not loaded: they would have wrong places.
+			// Records after an unreadable part are not loaded, as they would have wrong places.
 			return f.fails(ctx, j, j.err)
 		}
 		if w.stops(j, records, lines) {
@@ -268,7 +271,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 	}
 }
 
-// handEnd reports the end of a source if nothing else does. It returns false if ctx has ended.
+// handEnd passes on the end of a source if its splits do not imply it. It returns false if ctx has ended.
 func (f *Flow) handEnd(ctx context.Context, j *job) bool {
 	if !f.plan.Live && f.plan.Request.Order != plan.OrderNone {
 		return true

@@ -16,7 +16,7 @@ type Stretch struct {
 	Bytes   int64 // approximate bytes of the source
 }
 
-// Outline reads the one source of a plan and returns where its records are: stretches of a split or a row group.
+// Outline reads the only source of a plan and returns where its records are. Each stretch is a split or a row group.
 func Outline(ctx context.Context, p *plan.Plan) (all []Stretch, err error) {
 	last := 0 // group of the last stretch
 	err = New(p, partitioner.NewMap(nil)).readThrough(ctx, p.Sources, count,

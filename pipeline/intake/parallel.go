@@ -12,7 +12,7 @@ import (
 // maxStreams limits how many sources are read concurrently.
 const maxStreams = 16
 
-// readInParallel reads several sources concurrently, each in order: their records have no keys in common.
+// readInParallel reads several sources concurrently, each in order. Their records have no keys in common.
 func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	sources = f.seek(sources)
 	streams := f.streams(sources)
@@ -57,7 +57,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	return failed.Load() || completed.Load() == int64(streams), err
 }
 
-// streams is the number of sources read concurrently: each stream holds a piece and its results at least twice.
+// streams returns the number of sources to read concurrently. Each needs memory for at least two pieces and their rows.
 func (f *Flow) streams(sources []*plan.Source) int {
 	shares := f.plan.Shares()
 	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.
+// parser is one worker of the flow. It prepares pieces, and makes rows of the records of splits.
 type parser struct {
 	flow    *Flow
 	encoder *encode.Encoder
@@ -19,24 +19,24 @@ type parser struct {
 	kept    *rejectWriter // writes rejected records
 	memory  plan.Shares
 
-	rows       table.Block // of the current split; its memory is reused
+	rows       table.Block // rows of the current split; the memory is reused
 	byLane     [][]int32
-	fields     []byte            // kept form of the last record
+	fields     []byte            // form in which the last record is kept
 	names      map[string]string // table names
-	cells      *cells            // nil if records do not describe themselves, or are deleted
+	cells      *cells            // nil if records do not describe themselves or rows are deleted
 	anyOrder   bool              // splits of all sources may arrive in any order
 	keyed      map[*plan.Source]*sourceParser
 	changed    bool // self-describing records that rows do not reproduce
-	asTheyCame bool // rows read from tables are appended unchanged where possible
+	asTheyCame bool // rows read from tables are appended unchanged if possible
 }
 
 // sourceParser is a worker's state for a source.
 type sourceParser struct {
 	parser  source.Parser
 	values  *values
-	columns []string // of the source
+	columns []string // the source's columns
 	showKey func([]byte) string
-	waits   bool // its pages take so much memory that one parser at a time may read it
+	waits   bool // its pages take so much memory that only one parser may read it at once
 }
 
 func newParser(f *Flow) *parser {
@@ -100,10 +100,10 @@ func letGo(all map[*plan.Source]*sourceParser) {
 	}
 }
 
-// maxParsers limits the parsers that a worker keeps; in source order one is enough.
+// maxParsers is the maximum number of parsers that a worker keeps. If sources are read in order, it keeps one.
 const maxParsers = 64
 
-// forSource returns the worker's parser for a source. Parsers of other sources are closed when there are too many.
+// forSource returns the worker's parser for a source. It closes the parsers of other sources if there are too many.
 func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
@@ -145,8 +145,8 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	return sp, nil
 }
 
-// row appends the record's row to the split's rows, or returns why there is none. A record passes through types
-// (values), cells of self-describing records (cells), the kept form, and the wire form (encoder).
+// row appends the record's row to the split's rows, or returns why there is none. It gives values their types (values),
+// makes the cells of a self-describing record (cells), keeps the record if required, and encodes the row (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	if p.flow.plan.Request.Mode == table.Changes && rec.Bad == nil {
@@ -185,7 +185,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	return false, p.encoder.Append(&p.rows, of.row, of.stamps, rec.Span, p.keep(v, columns, rec, raw))
 }
 
-// keep returns the form of a record that is kept with its row; raw is its form in the input.
+// keep returns what is kept of a record with its row. raw is its form in the input.
 func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byte) []byte {
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing, plan.KeepKey:
@@ -204,7 +204,7 @@ func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byt
 	return raw
 }
 
-// has reports whether the record's row, with the given values of its own columns, has a value in a column.
+// has reports whether the record's row has a value in a column. values has those of the schema's columns.
 func (p *parser) has(column string, values []table.Value) bool {
 	for i, c := range p.flow.plan.Schema.Columns {
 		if c.Name == column {
@@ -228,10 +228,10 @@ func (p *parser) tableName(name []byte) string {
 	return s
 }
 
-// maxNames bounds the table names that a parser remembers.
+// maxNames limits the table names that a parser remembers.
 const maxNames = 4096
 
-// divide packs the rows of a split into blocks of their lanes, each just large enough.
+// divide copies the rows of a split to blocks of their lanes, each just large enough.
 func (p *parser) divide(made *Parsed) {
 	m := p.flow.partitions.Load()
 	made.Partitions = m
@@ -249,7 +249,7 @@ func (p *parser) divide(made *Parsed) {
 	limit := p.memory.BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
-		from := uint32(0) // a lane's first block also covers the split before it, the last the rest
+		from := uint32(0) // a lane's first block also covers what precedes its rows in the split, the last what follows them
 		for len(rows) > 0 {
 			n := len(rows)
 			size := p.rows.Memory(rows)
@@ -273,7 +273,7 @@ func (p *parser) divide(made *Parsed) {
 	}
 }
 
-// setAside sets aside the rows made so far, with their block, and takes another block.
+// setAside sets aside the block of the rows made so far, and takes another one.
 func (m *partMaker) setAside() {
 	most := 2 * m.memory.BlockLimit(1)
 	b := m.flow.free.take(min(cap(m.rows.Data), most), cap(m.rows.Rows))
@@ -283,7 +283,8 @@ func (m *partMaker) setAside() {
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands over the part's rows in their blocks, as it has one lane. Its last block is copied if mostly empty.
+// together hands over the part's rows in the blocks where they were made, for one lane. A mostly empty last block is
+// copied.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under
@@ -321,7 +322,7 @@ func (p *parser) lend(made *Parsed) {
 	made.lent = &p.flow.lent
 }
 
-// reserve leaves room in rows for bytes added when they are sent.
+// reserve makes the encoder leave room for what is added to rows when they are sent.
 func reserve(e *encode.Encoder, p *plan.Plan) {
 	if p.Mark != "" {
 		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
@@ -331,7 +332,7 @@ func reserve(e *encode.Encoder, p *plan.Plan) {
 	}
 }
 
-// passThrough appends an unmodified row of a table, and reports whether it could.
+// passThrough appends a row of a table unchanged if that is possible, and reports whether it did.
 func (p *parser) passThrough(v *values, rec *record.Record) bool {
 	row, why := v.rowValues(rec)
 	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.unchanged) {

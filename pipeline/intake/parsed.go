@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Handed is a parsed split, the end of a source, a source that is set aside, or the reason why there are no more.
+// Handed is a parsed split, the end of a source, a source that is set aside, or the reason why nothing follows.
 type Handed struct {
 	*Parsed
 	Ended *Ended
@@ -19,43 +19,44 @@ type Handed struct {
 	Err   error
 }
 
-// Ended reports that a source was read to its end. It follows the source's splits if sources are live or unordered.
+// Ended means that a source was read to its end. It follows the source's splits, but only if sources are live or rows
+// unordered.
 type Ended struct {
-	Source int // its ordinal
+	Source int // ordinal of the source
 	Moment
 }
 
-// Moment is when records of a live source were read, by this machine's clock.
+// Moment is the time during which records of a live source were read, by this machine's clock.
 type Moment struct{ From, To time.Time }
 
 // Parsed is the result of parsing a split.
 type Parsed struct {
 	Split      *table.Split
-	Records    int // rejected ones included
+	Records    int // number of records, including rejected ones
 	Blocks     []LaneBlock
-	Partitions *partitioner.Map // by which the rows were divided
+	Partitions *partitioner.Map // map by which the rows were divided
 	Apart
 	Key    []byte // key of the first record, if places are keys
-	Inside bool   // not the first part of a split that has a key: no reading begins here
-	Moment Moment // when a live source was read so far
+	Inside bool   // not the first part of a split that has a key, so that reading cannot begin here
+	Moment Moment // when a live source was read, up to this split
 	New    bool   // in source order: this split and later ones are unknown to earlier attempts
 
 	lines int
-	lent  *sync.Pool // takes blocks back; nil means none
+	lent  *sync.Pool // takes the blocks back; nil if they are not lent
 
 	sections []readorder.Section // in a first pass for a schedule; their places are within the split
 }
 
-// Apart holds the records of a split that wholly or partly do not go to the table, each kind in order.
+// Apart holds the records of a split that do not go to the table, or not completely. Each kind is in order.
 type Apart struct {
 	Rejects  []Reject
 	Archived []Archived
 	Expired  []Expired
 
-	Skipped Skipped // in the whole split, reported with its last part
+	Skipped Skipped // for the whole split; set in its last part
 }
 
-// Skipped is input that contained no record.
+// Skipped counts input without records.
 type Skipped struct {
 	EmptyLines int
 	source.Followed
@@ -70,23 +71,23 @@ type LaneBlock struct {
 // Reject is a record of a split that the reader or the encoder refused.
 type Reject struct {
 	Span   table.Span
-	Table  string // if there are several; "" if unknown
+	Table  string // table of the record, if there are several; "" if unknown
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
-	Key    []byte // ordering key, if requested and readable
+	Key    []byte // ordering key; nil if it was not requested or cannot be read
 }
 
 // Archived is a record that goes only to the archive.
 type Archived struct {
 	Span  table.Span
-	Table string // whose rows are archived
+	Table string // table whose rows are archived
 	Raw   []byte // the record, in the form of the source's rejects
 }
 
 // Expired is a record with cells that are too old for the table and left out of its row.
 type Expired struct {
-	Record uint32 // its number in the split
-	Cells  int
+	Record uint32 // number of the record in the split
+	Cells  int    // number of these cells
 }
 
 // Truncate drops everything after the first n records.

@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// The rows of a split can be many times as long as its text or pages: a record of a thousand short cells, a dictionary
-// entry that all rows have. A split is handed over in parts, each complete when it has the size of a usual split.
+// The rows of a split can be many times as long as its text or pages, if records have a thousand short cells or all
+// rows share a dictionary entry. So a split is handed over in parts, each of about the size of a usual split.
 
-// rejectBytes is roughly the memory of a rejected record without its text.
+// rejectBytes is roughly the memory of a rejected record, without its text.
 const rejectBytes = 512
 
 // partMaker makes the parts of one split. Its many fields are the parser's tools and the beginning of a part.
@@ -25,33 +25,33 @@ type partMaker struct {
 	values  *values
 	split   source.Split
 	shown   string   // the split's key, for people
-	columns []string // of the source
+	columns []string // the source's columns
 	emit    func(made *Parsed, last bool) bool
 
 	made    *Parsed
-	passed  int  // records of the split that are in parts handed over
-	at      int  // records of the split so far
+	passed  int  // number of records in parts handed over
+	at      int  // number of records so far
 	refused int  // bytes of rejected and archived records
 	stopped bool // emit has returned false
 
-	keepsText bool // a record that was rejected or archived is a part of the split's text
+	keepsText bool // a rejected or archived record refers to the split's text
 
-	under *partitioner.Map // the part's map while it has one lane and its blocks are reused; nil otherwise
+	under *partitioner.Map // the part's map, if it has one lane and its blocks are reused; nil otherwise
 	full  []*table.Block   // the part's rows that were set aside
 	aside int              // bytes in them
 
 	start, record, line uint32 // beginning of the part in the split
-	input               int64  // the split's bytes in earlier parts
+	input               int64  // number of the split's bytes in earlier parts
 }
 
-// parseInParts parses the split of a job. Before its turn it parses only as many parts as there is room for.
+// parseInParts parses the split of a job. Before the split's turn, it parses only as many parts as there is room for.
 func (p *parser) parseInParts(ctx context.Context, j *job) {
 	p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
 		return p.parts(ctx, j.source, j.split, j.turn, emit)
 	})
 }
 
-// handParts hands over the parts of a job for which parse calls emit.
+// handParts calls parse and hands over the parts with which that calls emit.
 func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(made *Parsed, last bool) bool) error) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
@@ -61,7 +61,7 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 			j.parsed <- part{later: true} // buffered: never blocks
 		}
 		if first || to == j.later {
-			h.bytes = 0 // counted with the split
+			h.bytes = 0 // the split's bytes include it
 		}
 		first = false
 		return send(ctx, to, h)
@@ -74,8 +74,8 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 	}
 }
 
-// parts makes rows of the records of a split, divides them over the lanes and calls emit part by part until it returns
-// false. The last part may be empty. turn is closed when the split's turn comes.
+// parts makes rows of the records of a split, divides them among the lanes, and calls emit for each part until that
+// returns false. The last part may be empty. turn is closed when the split's turn comes.
 func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{},
 	emit func(*Parsed, bool) bool) error {
 	sp, err := p.forSource(s)
@@ -87,13 +87,14 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 		m.shown = show(split.Key)
 	}
 	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
-	if s.GiveBack != nil && err == nil && !m.keepsText { // rows and rejects no longer use its memory
+	if s.GiveBack != nil && err == nil && !m.keepsText { // no row or reject refers to its memory any more
 		s.GiveBack(split)
 	}
 	return err
 }
 
-// inTurn calls parse, which reads a split. If the pages need too much memory, it calls parse again at the split's turn.
+// inTurn calls parse, which reads a split. If the split's pages need too much memory, it calls parse again when the
+// split's turn comes.
 func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{},
 	parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {
@@ -108,7 +109,7 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 		return nil, context.Cause(ctx)
 	}
 	if p.flow.plan.Parallel {
-		// Several sources can have their turns at the same time.
+		// Splits of several sources can have their turns at the same time.
 		if !send(ctx, p.flow.alone, struct{}{}) {
 			return nil, context.Cause(ctx)
 		}
@@ -119,7 +120,7 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 	return parse()
 }
 
-// parse reads the split from its beginning. Records of parts already handed over are skipped.
+// parse reads the split from its beginning, and skips the records of parts already handed over.
 func (m *partMaker) parse(parser source.Parser) error {
 	m.at = 0
 	limit, blockLimit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers()), m.memory.BlockLimit(1)
@@ -129,7 +130,7 @@ func (m *partMaker) parse(parser source.Parser) error {
 	}
 	records, lines, err := parser.Parse(m.split, func(rec *record.Record) {
 		switch {
-		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take long
+		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take a long time
 			m.stopped = true
 			return
 		case m.stopped || m.at < m.passed:
@@ -162,7 +163,7 @@ func (m *partMaker) parse(parser source.Parser) error {
 func (m *partMaker) begin() {
 	number := m.split.Number
 	if m.passed > 0 {
-		number = max(number, 1) // only the first part of a source is its beginning
+		number = max(number, 1) // only the first part of a source has its beginning
 	}
 	m.made = &Parsed{Split: &table.Split{
 		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number,
@@ -187,7 +188,7 @@ func (m *partMaker) end() {
 	m.divide(m.made)
 }
 
-// flush hands over the part that ends before the record at next.
+// flush hands over the part, which ends before the record at next.
 func (m *partMaker) flush(next table.Span) {
 	m.made.Records, m.made.lines = m.at-m.passed, int(next.Line-m.line)
 	input := m.split.Bytes
@@ -242,7 +243,7 @@ func (m *partMaker) add(rec *record.Record) {
 	m.made.Rejects = append(m.made.Rejects, r)
 }
 
-// keyOf returns the ordering key of a record without a row, nil if it cannot be read.
+// keyOf returns the ordering key of a record that makes no row, or nil if it cannot be read.
 func (p *parser) keyOf(s *plan.Source, rec *record.Record) []byte {
 	sp, err := p.forKeys(s)
 	if err != nil {

@@ -24,13 +24,13 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, so that they can be loaded again.
 
-// rejectWriter writes a rejected record so that loading the line again gives the same result.
+// rejectWriter writes a rejected record as a line that gives the same result when it is loaded.
 type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
 	wide     bool                      // records describe themselves
-	own      func(column string) bool  // whether a self-describing record's field does not repeat its cells
+	own      func(column string) bool  // reports that a self-describing record's field does not just repeat a cell
 	names    []string
 }
 
@@ -54,10 +54,10 @@ func rejectWriterOf(fields []table.Column, version string, flatten bool) *reject
 	return k
 }
 
-// appendRecord appends a record as a line of JSON without unread fields. Times and decimals loaded as integers are
-// written as integers, nested values as text. A value longer than the service accepts, everything beyond the length of
-// a row, and values that JSON cannot express are replaced by text that is not JSON, so that the line cannot be loaded.
-// A self-describing record is kept whole (jsonl.AppendWide).
+// appendRecord appends a record as a line of JSON, without fields that were not read. Times and decimals that are
+// loaded as integers are written as integers, nested values as text. A value longer than the service accepts, whatever
+// exceeds the length of a row, and a value that JSON cannot express are replaced by text that is not JSON, so that the
+// line cannot be loaded. A self-describing record is kept whole (jsonl.AppendWide).
 func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	if k.wide {
 		k.names = k.names[:0]
@@ -73,7 +73,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	first := true
 	for i := range rec.Fields {
 		d := &rec.Fields[i]
-		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // the column of the folder is the last one
+		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // the last one is the folder's column
 			continue
 		}
 		if !first {
@@ -90,7 +90,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	return append(dst, "}\n"...)
 }
 
-// appendValue appends the first form of a value that every use of its column treats like the value.
+// appendValue appends a value in the first form that every use of its column treats like the value itself.
 func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) []byte {
 	uses := k.uses[column]
 	same := func(form *record.Datum) bool {
@@ -134,8 +134,8 @@ func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) [
 	return append(appendString(append(dst, '<'), text), " has no form in JSON that loads as the same value>"...)
 }
 
-// typedForms returns forms of a value that state the type its column makes of it, so that the line gives the same cell
-// without the flags of the load. Where the column takes only one type, or refuses this one, the value keeps its own.
+// typedForms returns forms of a value that show the type that its column gives it, so that the line makes the same cell
+// without the flags of the load. If the column takes only one type, or refuses the value's, the value keeps its type.
 func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Datum {
 	v := valueOf(d)
 	if c.Own == table.Null && c.Time == nil {
@@ -144,7 +144,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 		}
 	}
 	switch {
-	case v.Type == table.Double && d.Kind != record.Number: // already a JSON number
+	case v.Type == table.Double && d.Kind != record.Number: // a JSON number is already as it should be
 		return doubles(v.Double)
 	case v.Type == table.String:
 		return []*record.Datum{text(string(v.Bytes))}
@@ -157,7 +157,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 	return nil
 }
 
-// valueOf returns the value of a double or of bytes, null for others.
+// valueOf returns the value of a double or of bytes, and null for other kinds.
 func valueOf(d *record.Datum) table.Value {
 	switch d.Kind {
 	case record.Double:
@@ -168,7 +168,7 @@ func valueOf(d *record.Datum) table.Value {
 	return table.Value{}
 }
 
-// doubles returns the forms of a double; the first is not an integer.
+// doubles returns the forms of a double. The first one does not look like an integer.
 func doubles(f float64) []*record.Datum {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -181,7 +181,7 @@ func doubles(f float64) []*record.Datum {
 	return list
 }
 
-// loadsAlike reports whether a column makes the same value of two data, or refuses both.
+// loadsAlike reports whether a column makes the same value of a and b, or refuses both.
 func loadsAlike(c *table.Column, a, b *record.Datum) bool {
 	v, why := convert.Value(c, a)
 	w, whyNot := convert.Value(c, b)
@@ -192,7 +192,7 @@ func loadsAlike(c *table.Column, a, b *record.Datum) bool {
 		string(v.Bytes) == string(w.Bytes)
 }
 
-// plainForm is the default form of a value.
+// plainForm returns the default form of a value.
 func plainForm(d *record.Datum) *record.Datum {
 	switch d.Kind {
 	case record.Number, record.Boolean:
@@ -204,10 +204,10 @@ func plainForm(d *record.Datum) *record.Datum {
 	case record.Binary:
 		return text(base64.StdEncoding.EncodeToString(d.Bytes))
 	}
-	return text(convert.Text(d)) // also for a nested value: --flatten would split an object into columns
+	return text(convert.Text(d)) // even for a nested value, as --flatten would split an object into columns
 }
 
-// forms returns the forms of a value that a column makes.
+// forms returns the forms from which a column makes the value.
 func forms(c *table.Column, v table.Value) []*record.Datum {
 	switch {
 	case c.Time != nil:
@@ -237,7 +237,7 @@ func floor(n, by int64) int64 {
 
 func text(s string) *record.Datum { return &record.Datum{Kind: record.String, Bytes: []byte(s)} }
 
-// number returns a JSON number, null if the literal is not one.
+// number returns a JSON number, or null if the literal is not one.
 func number(literal []byte) *record.Datum {
 	if !json.Valid(literal) {
 		return &record.Datum{}
@@ -257,7 +257,7 @@ func appendForm(dst []byte, d *record.Datum) []byte {
 	return appendString(dst, string(d.Bytes))
 }
 
-// maxKeptValue is the maximum length of values kept even in a record of any length.
+// maxKeptValue is the maximum length of values that are kept however long the record is.
 const maxKeptValue = 1 << 10
 
 func appendString(dst []byte, s string) []byte {
@@ -265,7 +265,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, text...)
 }
 
-// RowForm returns a function that appends a row, from its encoded bytes, for a record that was not kept.
+// RowForm returns a function that appends a row, given its encoded bytes, in place of a record that was not kept.
 func (f *Flow) RowForm() func(dst, body []byte) []byte {
 	if !f.plan.Wide {
 		return appendRow
@@ -273,7 +273,7 @@ func (f *Flow) RowForm() func(dst, body []byte) []byte {
 	return func(dst, body []byte) []byte { return appendWide(dst, f.plan.Schema, body) }
 }
 
-// appendRow appends an encoded row as a line of JSON: its key and cells under the table's names.
+// appendRow appends an encoded row as a line of JSON, with its key and cells under the table's names.
 func appendRow(dst []byte, body []byte) []byte {
 	row, err := plainbuffer.Decode(body)
 	if err != nil {

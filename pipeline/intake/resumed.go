@@ -9,27 +9,28 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Resumed describes the work of earlier attempts of a load; the zero value means none.
+// Resumed describes the work of earlier attempts of a load.
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin returns where to begin a source read in order, and the known part of a stream; skip means that all are final.
+	// Begin returns where to begin reading a source in order, and the known part of a stream. skip means that all of the
+	// source's records are final.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records returns outcomes by table.Position. One goroutine calls it in reading order, or many if sources are parallel.
+// Records tells what is known of records. One goroutine calls it in reading order, or many if sources are parallel.
 type Records interface {
-	// Row reports whether a record with a key is final and, if not, whether it may have been sent.
+	// Row reports whether a record with a key is final or, if not, may have been sent.
 	Row(source int, record int64, key []byte) (final, suspect bool)
-	// Counted reports whether the record was read, and so rejected if it cannot become a row.
+	// Counted reports whether the record was read. If it cannot become a row, it was then rejected.
 	Counted(source int, record int64) bool
-	// Known reports whether any of n records of a source, beginning at from, was read; n below 0 means all later records.
+	// Known reports whether any of n records of a source from from on was read. A negative n means all later records.
 	Known(source int, from, n int64) bool
-	// Unknown reports whether nothing is known about any record of a source, beginning at from.
+	// Unknown reports whether nothing is known about any record of a source from from on.
 	Unknown(source int, from int64) bool
 }
 
-// Resume makes Run continue the work of earlier attempts. Call it before Run.
+// Resume makes Run continue the work of earlier attempts; nil means that there are none. Call it before Run.
 func (f *Flow) Resume(p *Resumed) { f.resumed = p }
 
 // seek returns the sources to read, each beginning at its first unfinished record.
@@ -52,7 +53,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 	return read
 }
 
-// dropFinal drops the final records of a split, whose records are numbered, and marks rows that may have been sent.
+// dropFinal drops the final records of a split, which must have its position, and marks rows that may have been sent.
 func (p *Resumed) dropFinal(made *Parsed) {
 	first, source := made.Split.Position.Record, made.Split.Position.Source
 	if p == nil {

@@ -9,8 +9,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Look makes rows of a sample of a plan's records as a load would. row is nil for an archived record, or one rejected
-// because of why. whole: it is certainly complete. each returns whether it counts. A row is valid during the call.
+// Look makes rows of a sample of a plan's records, as a load would, and calls each with them. row is valid during the
+// call; it is nil for an archived record, and for one that is rejected because of why. whole means that the record is
+// certainly complete. each reports whether the record counts.
 func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason,
 	whole bool) (counts bool)) error {
 	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}

@@ -15,13 +15,14 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Order matters only within a key. Where it is faster, a schedule reads consecutive sources with random access, so that
-// a sorted file spreads over all lanes. It is on disk before its first row; a resumed load follows it.
+// Order matters only within a key. Where it is faster, consecutive sources are read by a schedule, with random access,
+// so that the rows of a sorted file spread over all lanes. The schedule is stored before its first row is handed over,
+// and a resumed load follows it.
 
-// Scheduling configures when sources are read by a schedule.
+// Scheduling says when sources are read by a schedule.
 type Scheduling struct {
 	When When
-	Rows int // approximate rows of a section; 0 means the constant
+	Rows int // approximate number of rows in a section; 0 means sectionRows
 	// SwitchAfter is the number of splits read in order before the rest is scheduled; 0 decides by the keys.
 	SwitchAfter int
 	// Kept holds the schedules of earlier attempts, which are always followed.
@@ -30,7 +31,7 @@ type Scheduling struct {
 	Keep func([]*readorder.Schedule) error
 }
 
-// When is when a schedule is made.
+// When says when a schedule is made.
 type When uint8
 
 const (
@@ -56,7 +57,7 @@ func (f *Flow) Sections() int { return int(f.sections.Load()) }
 // Limits for making a schedule.
 const (
 	minScheduledBytes = 256 << 10
-	maxScheduled      = 128 // maximum sources open at a time
+	maxScheduled      = 128 // maximum number of sources open at once
 )
 
 // schedules returns the schedules to follow, by their first source.
@@ -70,7 +71,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 				return nil, nil
 			}
 			if err != nil {
-				// Reading in order reaches the same place and reports the same error; earlier records are loaded.
+				// Reading in order will reach the same place and report the error, after loading earlier records.
 				continue
 			}
 			all = append(all, made)
@@ -90,7 +91,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 	return byFirst, nil
 }
 
-// divisible returns the sources that schedules may be made for, grouped by adjacency.
+// divisible returns the sources for which schedules may be made, in groups of adjacent ones.
 func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 	for from := 0; from < len(sources); from++ {
 		to := from
@@ -107,7 +108,7 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 		}
 		from = to - 1
 	}
-	if f.plan.Request.Records > 0 { // the first records must be those of the first sources
+	if f.plan.Request.Records > 0 { // the limit counts records from the first source on
 		if len(groups) == 0 || groups[0][0].Ordinal > 0 {
 			return nil
 		}
@@ -121,7 +122,7 @@ func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible
 // random returns a source that, according to the plan, has random access.
 func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
 
-// arrange returns the sections in reading order; the first head sections were read.
+// arrange returns the indices of the sections in reading order. The first head sections have already been read.
 func (f *Flow) arrange(sections []readorder.Section, head int) []int32 {
 	if f.plan.Request.Order == plan.OrderNone {
 		return readorder.Spread(sections, head)
@@ -167,7 +168,7 @@ func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) 
 	return nil
 }
 
-// readByTurns reads the sources in order or by their schedules. It reports whether everything was passed on.
+// readByTurns reads the sources by their schedules, or in order. It reports whether everything was passed on.
 func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	schedules, err := f.schedules(ctx, sources)
 	if ctx.Err() != nil {
@@ -202,7 +203,7 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 }
 
 // readUnscheduled reads sources in order and, if that becomes worthwhile, continues by a schedule. It returns how many
-// sources it has read. The others are to be read in the same way.
+// sources it has read; the others remain to be read in the same way.
 func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
 	w := f.watching(sources)
 	if w != nil {
@@ -276,7 +277,7 @@ type turn struct {
 	records int64
 }
 
-// beginsAt returns the first section to read; skip means that all sections are final.
+// beginsAt returns the first section to read. skip means that all sections are final.
 func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
 	if f.resumed == nil {
 		return turn{}, false
@@ -323,7 +324,7 @@ func (t *turns) feed(ctx context.Context, next turn, out stream) error {
 	return nil
 }
 
-// end closes the sources. whole means that every section was read: then it fails if a source has changed meanwhile.
+// end closes the sources. whole means that every section was read; end then fails if a source has changed meanwhile.
 func (t *turns) end(whole bool) (err error) {
 	for i, s := range t.sources {
 		switch {
@@ -337,7 +338,7 @@ func (t *turns) end(whole bool) (err error) {
 	return err
 }
 
-// parse returns how a parser processes the sections.
+// parse returns the function with which a parser processes the sections.
 func (t *turns) parse(p *parser) func(context.Context, *job) {
 	return func(ctx context.Context, j *job) {
 		p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
@@ -363,7 +364,7 @@ func (t *turns) parse(p *parser) func(context.Context, *job) {
 // errChanged is the error of a section that has changed.
 var errChanged = errors.New("they have changed since the load first read them")
 
-// loadSection returns the section of a job as splits, if it has not changed.
+// loadSection returns the section of a job as splits, or an error if it has changed.
 func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error) {
 	s := j.section
 	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset,
@@ -405,7 +406,7 @@ func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error
 	return splits, nil
 }
 
-// changed adds to an error which records of a schedule cannot be read or have changed.
+// changed adds to an error which records of the schedule are concerned.
 func changed(j *job, err error) error {
 	s := j.section
 	if errors.Is(err, context.Canceled) {

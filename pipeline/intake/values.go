@@ -12,12 +12,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// values makes the values of rows from one source's records. Only here does input become table values: earlier stages
-// do not know the schema, and later ones see only rows. For computed columns, see fields and rowValues.
+// values makes the values of rows from one source's records. Input becomes table values only here: earlier stages do
+// not know the schema, and later ones see only rows.
 type values struct {
 	converter *convert.Converter
-	keys      int // primary-key columns, which come first
-	ordering  int // ordering-key columns
+	keys      int // number of primary-key columns, which come first
+	ordering  int // number of ordering-key columns
 	keyFields []int
 	last      []table.Value // fields of the last record
 
@@ -50,18 +50,18 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	return v, nil
 }
 
-// fields returns the needed fields of the source's records in ascending order; others need not be read.
+// fields returns the fields of the source's records that are needed, in ascending order.
 func (v *values) fields() []int { return v.converter.Fields() }
 
-// rowOf is the content of a row made from a record, valid until the next record and while the record is.
+// rowOf is the content of a row made from a record. It is valid as long as the record, until the next one.
 type rowOf struct {
-	row      []table.Value // by the schema's columns
-	stamps   []int64       // as the encoder takes them
-	table    []byte        // nil if all rows go to one
-	archived bool          // it goes to the archive and not to a table
+	row      []table.Value // values by the schema's columns
+	stamps   []int64       // timestamps as the encoder takes them
+	table    []byte        // name of the table; nil if all rows go to one
+	archived bool          // it goes to the archive instead of a table
 }
 
-// of makes a row of a record, or returns why it makes none.
+// of makes a row of a record, or returns why the record makes none.
 func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
 	if of.row, why = v.rowValues(rec); why != nil {
 		return of, why
@@ -75,7 +75,7 @@ func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
 	return of, why
 }
 
-// rowValues returns the values of the record's row by column, or why it has none. They are valid until the next call.
+// rowValues returns the values of the record's row by column, valid until the next call, or why there is no row.
 func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	fields, why := v.converter.Convert(rec)
 	v.last = fields
@@ -92,7 +92,7 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 			v.row[i], why = m.Program.KeyValue(v.evaluators[i], fields, i == 0)
 		default:
 			v.row[i], why = v.evaluators[i].Eval(fields)
-			v.row[i].Absent = false // every record has a computed column
+			v.row[i].Absent = false // computed columns are in every record
 		}
 		if why != nil {
 			return nil, why
@@ -101,7 +101,8 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	return v.row, nil
 }
 
-// appendKeyFields appends the fields of which the last row's key was made. Bytes are equal exactly if the values are.
+// appendKeyFields appends the fields from which the last row's key was made. The bytes are equal exactly if the values
+// are.
 func (v *values) appendKeyFields(dst []byte) []byte {
 	for _, i := range v.keyFields {
 		value := v.last[i]
@@ -119,7 +120,7 @@ func (v *values) appendKeyFields(dst []byte) []byte {
 	return dst
 }
 
-// stamps returns the cells' timestamps by column. A computed cell has the row's version or the server's time.
+// stamps returns the cells' timestamps by column. A computed cell has that of the row, or the service's time.
 func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	fields, why := v.converter.Stamps(rec)
 	if why != nil || fields == nil || v.makers == nil {
@@ -138,7 +139,7 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	return v.times, nil
 }
 
-// keysOnly makes rowValues leave out columns not used in ordering keys: they are null.
+// keysOnly makes rowValues leave columns that are not used in ordering keys null.
 func (v *values) keysOnly(p *plan.Plan) {
 	if v.namer != nil {
 		return
@@ -164,7 +165,7 @@ func (v *values) keysOnly(p *plan.Plan) {
 	}
 }
 
-// appendKey appends the ordering key of the record's row. It returns nil if the record makes no row.
+// appendKey appends the ordering key of the record's row, or returns nil if the record makes no row.
 func (v *values) appendKey(key []byte, rec *record.Record) []byte {
 	row, why := v.rowValues(rec)
 	if why != nil {
