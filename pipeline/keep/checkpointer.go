@@ -15,27 +15,27 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// keepPatience is how long a load continues without writing a checkpoint before it fails.
+// keepPatience is how long a load continues while no checkpoint can be written before it fails.
 const keepPatience = time.Minute
 
-// Checkpointer keeps the final records in checkpoints. The dispatcher's goroutine owns it; its saver runs in another.
+// Checkpointer keeps the final records in checkpoints. It belongs to the dispatcher's goroutine; its saver has its own.
 type Checkpointer struct {
 	*Schedule
 	*ReadProgress
 	saver    *saver
 	about    checkpoint.About
 	ids      *TableIDs
-	mayAct   func() error       // called before every request; may be nil
-	Patience ratelimit.Patience // for the writing of a checkpoint
+	mayAct   func() error       // if not nil, called before every request; an error forbids it
+	Patience ratelimit.Patience // limits the time without a written checkpoint
 	Failed   error              // why the last checkpoint could not be written
-	Stopped  bool               // nothing more is sent
+	Stopped  bool               // the load sends nothing more
 }
 
-// Tuning lets tests change how checkpoints are kept. A user's load has the zero Tuning.
+// Tuning lets tests change how checkpoints are kept. The zero Tuning changes nothing.
 type Tuning struct {
 	KeptFor  time.Duration                    // 0 means the constant
 	Patience time.Duration                    // 0 means the constant
-	OnSave   func(*checkpoint.Snapshot) error // called before a checkpoint is written
+	OnSave   func(*checkpoint.Snapshot) error // called before a checkpoint is written; may be nil
 }
 
 func NewCheckpointer(from *Point, folder *rundir.Folder, planned *plan.Plan, t Tuning, now time.Time) *Checkpointer {
@@ -60,7 +60,7 @@ func NewCheckpointer(from *Point, folder *rundir.Folder, planned *plan.Plan, t T
 	return k
 }
 
-// When returns the schedule, nil if nothing is kept.
+// When returns the schedule, or nil if the load has no checkpoints.
 func (k *Checkpointer) When() *Schedule {
 	if k == nil {
 		return nil
@@ -70,7 +70,7 @@ func (k *Checkpointer) When() *Schedule {
 
 var errSlow = errors.New("the previous one is still being written")
 
-// Failure returns why the load must stop: another process works on it, or no checkpoint could be written for too long.
+// Failure returns why the load must stop: another process has taken it over, or no checkpoint was written for too long.
 func (k *Checkpointer) Failure(now time.Time) error {
 	if k.mayAct != nil {
 		if err := k.mayAct(); IsLost(err) {
@@ -86,7 +86,7 @@ func (k *Checkpointer) Failure(now time.Time) error {
 // LookEvery is the interval at which Failure must be called.
 func (k *Checkpointer) LookEvery() time.Duration { return k.Patience.LookEvery() }
 
-// Describe begins a checkpoint that the caller completes.
+// Describe returns a new checkpoint, which the caller completes.
 func (k *Checkpointer) Describe(now time.Time) *checkpoint.Snapshot {
 	k.built = now
 	s := &checkpoint.Snapshot{About: k.about}
@@ -100,7 +100,8 @@ func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	return cost
 }
 
-// Write hands a checkpoint over for writing, after the files it relies on. failed, if not nil, forbids that.
+// Write hands over a checkpoint, to be written after the files that it relies on are synced. failed, if not nil, is why
+// it must not be written.
 func (k *Checkpointer) Write(s *checkpoint.Snapshot, files []*os.File, failed error) {
 	k.saving()
 	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
@@ -114,7 +115,7 @@ func (k *Checkpointer) WriteLast(s *checkpoint.Snapshot, files []*os.File, faile
 // Work writes checkpoints until there are no more.
 func (k *Checkpointer) Work() error { return k.saver.work() }
 
-// Written takes back a checkpoint from the saver, written or failed.
+// Written takes back a checkpoint from the saver. It returns an error if the checkpoint was not written.
 func (k *Checkpointer) Written(s Saved) error {
 	k.Busy, k.Failed = false, s.err
 	return s.err
@@ -126,11 +127,12 @@ func (k *Checkpointer) Counts(s Saved) {
 	k.Patience.Progress(time.Now())
 }
 
-// Waits notes that a lane waits for a checkpoint, or soon will. Unknown notes that some lanes are in no checkpoint.
+// Waits notes that a lane waits for a checkpoint, or will soon. Unknown notes that some lanes are not in any
+// checkpoint.
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 
-// Guarded returns the sender under the staleGuard of the load's checkpoints, until the last send.
+// Guarded returns a sender that sends only while the last checkpoint is fresh. halted ends when nothing more is sent.
 func (k *Checkpointer) Guarded(s writer.Sender, halted context.Context) writer.Sender {
 	return &staleGuard{Sender: s, last: &k.saver.onDisk, keptFor: k.keptFor, mayAct: k.mayAct, halted: halted}
 }

@@ -1,3 +1,3 @@
-// Package keep keeps what a later attempt needs to resume a load: the locks under which a run is found or made, its
-// job, and checkpoints of the final records. Find finds the run to resume; a Checkpointer writes its progress.
+// Package keep keeps what a later attempt needs to resume a load: its job, and checkpoints of the final records. Find
+// finds the run to resume, under locks; a Checkpointer writes the run's progress.
 package keep

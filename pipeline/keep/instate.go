@@ -15,22 +15,22 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// A load with Checkpoint.State stores its run folder there with every checkpoint, which is valid only once it is
-// stored. So a successor needs nothing from this machine, and a newer local checkpoint is never read.
+// A load with Checkpoint.State stores its run folder there with every checkpoint, which is not valid before that. So a
+// successor needs nothing from this machine, and never reads a newer local checkpoint.
 
 const (
 	// stateEvery is the interval between checkpoints in the state, unless lanes wait for one.
 	stateEvery = 5 * time.Second
-	// statePatience limits the writing of one.
+	// statePatience limits the time to write one.
 	statePatience = 30 * time.Second
 	// returnedFile is the name of the file of returned keys in the state.
 	returnedFile = "@returned-keys"
 )
 
-// keepInState keeps the run folder with an encoded checkpoint. The files it relies on have been synced.
+// keepInState stores the run folder with an encoded checkpoint. The files that this relies on have been synced.
 func (l *Load) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
-	// The folder is listed later, because the files that the job relies on are written before it.
+	// Read the job before listing the folder: the files that a job relies on are written before it.
 	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *Load) keepInState(folder string, encoded []byte) error {
 		switch {
 		case name == ".":
 		case e.IsDir() && !strings.Contains(name, "=") && name != rundir.StampsDir:
-			return fs.SkipDir // files of earlier attempts
+			return fs.SkipDir // no files of this attempt
 		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File,
 			name == checkpoint.PrevFile, name == checkpoint.JobFile,
 			strings.HasPrefix(name, rundir.LockFile), name == rundir.SummaryFile, name == rundir.PageFile:
@@ -78,7 +78,7 @@ func FinishState(state *jobdir.Mirror) error {
 	return state.Finish(ctx)
 }
 
-// restore restores the unfinished run of the load from the state and returns its folder; "" if there is none.
+// restore restores the load's unfinished run from the state. It returns the run's folder, or "" if there is none.
 func (l *Load) restore(ctx context.Context) (path string, err error) {
 	root := func(folder string) string {
 		if l.RunDir != "" {
@@ -102,11 +102,12 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// SettleFormer waits for requests of a former holder with an unreturned lease. Without a checkpoint nothing was sent.
+// SettleFormer allows for requests of a former process that has not returned its lease. Without a checkpoint in the
+// state, it may have sent nothing.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" {
 		late := o.Load.LongestLate()
-		if l.FormerFor > 0 { // the holder ended normally and knew
+		if l.FormerFor > 0 { // the former process ended normally and left this time
 			late = min(late, l.FormerFor)
 		}
 		until, sent := now.Add(late), true
@@ -119,7 +120,7 @@ func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 		switch {
 		case !sent:
 		case o.Snapshot == nil:
-			o.Hold = until // a fresh start does not know these rows
+			o.Hold = until // a load that starts over does not know which rows were sent
 		default:
 			o.SuspectUntil = Later(o.SuspectUntil, until)
 		}
@@ -139,5 +140,5 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// IsLost reports whether an error means that another process now works on the load.
+// IsLost reports whether an error means that another process has taken over the load.
 func IsLost(err error) bool { return errors.Is(err, jobdir.ErrLost) }

@@ -11,14 +11,15 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReadProgress tracks which records were read, in all attempts, and where sources can be read again. Nil keeps nothing.
+// ReadProgress tracks which records all attempts have read, and where reading of sources can begin. A nil ReadProgress
+// tracks nothing.
 type ReadProgress struct {
 	sources  []*plan.Source
 	Ordered  bool
 	live     bool                       // the sources are live
 	ends     bool                       // it matters that a source was read to its end
-	read     checkpoint.Set             // by all attempts
-	again    checkpoint.Set             // handed over by this attempt, including what an earlier one has read
+	read     checkpoint.Set             // records read by all attempts
+	again    checkpoint.Set             // records handed over by this attempt, including known ones
 	starts   map[int][]checkpoint.Start // starts of splits of sources read in order
 	held     int                        // bytes of all starts
 	most     int                        // limit of held above which starts are forgotten
@@ -29,12 +30,12 @@ type ReadProgress struct {
 // leftover is what remains of the previous attempt.
 type leftover struct {
 	from   *checkpoint.Snapshot             // the snapshot to resume from; nil in the first attempt
-	base   *checkpoint.Snapshot             // as from, but nil once nothing of it remains
-	out    map[checkpoint.Position]struct{} // rows in its Out that have not left their queue again
-	replay *checkpoint.Replay               // base as seen by the intake
-	queued int64                            // suspect rows that are in the lanes
+	base   *checkpoint.Snapshot             // same as from, but nil once nothing of it remains
+	out    map[checkpoint.Position]struct{} // rows in base's Out that have not left their queue again
+	replay *checkpoint.Replay               // what the intake knows of base
+	queued int64                            // number of suspect rows in the lanes
 	passed bool                             // all suspect rows have arrived
-	left   int64                            // records of base that are not final and were not read again
+	left   int64                            // number of records of base that are not final and were not read again
 	final  bool                             // everything that base has read is final
 }
 
@@ -54,7 +55,7 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 		k.held += startBytes(&s)
 	}
 	if k.live {
-		return k // records already read do not return
+		return k // records already read are not read again under the same numbers
 	}
 	k.leftover.base, k.leftover.replay = b, checkpoint.NewReplay(&b.State, ordered)
 	k.leftover.left = openRecords(b.Counters)
@@ -66,7 +67,7 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 	return k
 }
 
-// Leaves takes a row that leaves its queue. It reports whether the previous attempt may have sent it.
+// Leaves notes that a row leaves its queue. It reports whether the previous attempt may have sent the row.
 func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	if k.leftover.base == nil || !r.Row().Suspect() {
 		return false
@@ -77,7 +78,8 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Limits for remembered places: their number in a source, and the bytes of all. Beyond them every other is dropped.
+// Limits for remembered places: their number in a source, and the bytes of all. Beyond these, every other one is
+// dropped.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
@@ -85,7 +87,7 @@ const (
 
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
-// Counted adds a split that was handed over.
+// Counted adds a split that was handed over. bytesBefore is the bytes of all inputs read before it.
 func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
@@ -151,7 +153,7 @@ func (k *ReadProgress) Ended(e *intake.Ended) {
 	k.read = k.read.AddEnd(e.Source)
 }
 
-// meet counts the rows of a split that are known from the previous attempt.
+// meet counts the rows of a split that the previous attempt has read.
 func (k *ReadProgress) meet(p *intake.Parsed) {
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
@@ -166,7 +168,7 @@ func (k *ReadProgress) meet(p *intake.Parsed) {
 	}
 }
 
-// Fresh returns how many of n records of a split, beginning at from, no earlier attempt has counted.
+// Fresh returns how many of n records of a split from from on were not counted by an earlier attempt.
 func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
@@ -175,12 +177,12 @@ func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	return n - k.read.Count(first, first+checkpoint.Position(n))
 }
 
-// Reached reports whether a split reaches the end of earlier attempts' ordered reading.
+// Reached reports whether a split reaches the end of what earlier attempts have read, if sources are read in order.
 func (k *ReadProgress) Reached(p *intake.Parsed) bool {
 	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
-// ForIntake returns the previous attempt's leftovers for the intake.
+// ForIntake returns what the intake needs to know of the previous attempt; nil if there was none.
 func (k *ReadProgress) ForIntake() *intake.Resumed {
 	b := k.leftover.from
 	if b == nil {
@@ -220,7 +222,8 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 // Unread returns the number of the previous attempt's unfinished records not read again yet.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds the records read and their unfinished rows: out, or queued in a range. whole: all input was read.
+// DescribeRows adds to a snapshot the records read and those that are unfinished: out, or waiting in a queue. whole
+// means that all input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
 	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
@@ -232,7 +235,7 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	if k.leftover.base == nil {
 		return
 	}
-	// A queue stands for all records of a split from its first row on, even final ones; only base distinguishes them.
+	// A queue covers all records of a split from its first row on, even final ones, which only base distinguishes.
 	gone := s.Done(&k.leftover.base.State)
 	s.Pieces = checkpoint.Continue(&k.leftover.base.State, k.again, s.Pieces)
 	if s.Done(&k.leftover.base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {
@@ -243,10 +246,11 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	}
 }
 
-// DescribeSources adds where to begin each source, and the known parts of streams. It forgets unneeded starts.
+// DescribeSources adds to a snapshot where to begin each source, and the known parts of streams. It forgets starts that
+// are not needed any more.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
-		// One source has the first unfinished record: earlier ones are not read again, later ones are read from the start.
+		// Sources before the one with the first unfinished record are not read again; later ones are read from the beginning.
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
@@ -254,7 +258,7 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 			k.complete(s, k.first)
 		}
 		if k.live {
-			// They begin where this attempt began with them.
+			// Live sources begin where this attempt began with them.
 			for _, source := range slices.Sorted(maps.Keys(k.starts)) {
 				if source > open.Source() {
 					s.Starts = append(s.Starts, k.starts[source][0])
@@ -285,7 +289,8 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	}
 }
 
-// open returns the first unfinished record if sources are read in order. Live sources may have earlier numbers.
+// open returns the first unfinished record of a load that reads its sources in order. In live sources, records read
+// again get new numbers, so that reading has not yet reached lower ones.
 func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()
@@ -297,7 +302,7 @@ func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
 }
 
-// complete notes that a source has nothing left to read or send, if it was read to its end.
+// complete notes that a source has nothing left to read or send, if it was read to its end, and reports whether it was.
 func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	if !k.read.Ended(source) {
 		return false
@@ -306,7 +311,7 @@ func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	return true
 }
 
-// describeStarts adds the last start of a source that is not after its first unfinished record.
+// describeStarts adds the last start of a source that is not after open, its first unfinished record.
 func (k *ReadProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
 	starts := k.starts[source]
 	if len(starts) == 0 {
@@ -326,7 +331,7 @@ func PositionOf(r table.Ref) checkpoint.Position {
 	return PositionAfter(r.Position(), 0)
 }
 
-// PositionAfter returns the position after records after p.
+// PositionAfter returns the position that is after records after p.
 func PositionAfter(p table.Position, after int64) checkpoint.Position {
 	return checkpoint.At(p.Source, p.Record+after)
 }

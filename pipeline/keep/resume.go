@@ -30,19 +30,20 @@ type Resume struct {
 	MayChange bool
 	// AcceptChanged resumes despite changed inputs.
 	AcceptChanged bool
-	// LocksDir is the folder, one for each user of the machine, of locks across working folders; "" means none.
+	// LocksDir is the folder of locks that hold across working folders, one per user of the machine; "" means no such
+	// locks.
 	LocksDir string
 	Args     []string // the command's arguments without secrets, kept in the run folder
-	// Request is the command as JSON without secrets, kept in the run folder to repeat it.
+	// Request is the command as JSON without secrets. It is kept in the run folder, so that the command can be repeated.
 	Request json.RawMessage
-	// Settings, if not nil, is a job with inferred types and a separator that the load takes over.
+	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
 	Settings *checkpoint.Job
 	// Known selects which inputs of a repeated load are loaded; nil means all.
 	Known Known
-	// Notes are shown with the plan's.
+	// Notes are shown with the notes of the plan.
 	Notes []string
-	Hold  time.Time // until then nothing is sent
-	// OnResume is called before the first write of a resuming attempt. May be nil.
+	Hold  time.Time // nothing is sent before this time
+	// OnResume, if not nil, is called before the first write of an attempt that resumes.
 	OnResume func(Resumed)
 }
 
@@ -50,32 +51,32 @@ type Resume struct {
 type Resumed struct {
 	RunDir      string
 	Attempt     int
-	Final, Read int64 // records
+	Final, Read int64 // numbers of records
 	Written     int64 // rows written
 	BytesRead   int64
 	Since       time.Time
-	// Rereads are sources that resume after their first record, but must be read again from the beginning.
+	// Rereads names the sources that must be read from the beginning although they resume at a later record.
 	Rereads []string
 }
 
-// Point is the start of a run, empty in the first attempt.
+// Point is the state from which a run starts. It is empty in the first attempt.
 type Point struct {
 	Load     *Load
 	Job      *checkpoint.Job
-	Snapshot *checkpoint.Snapshot // of the previous attempt; nil in the first one
-	lock     *rundir.Lock         // of the run folder
+	Snapshot *checkpoint.Snapshot // last snapshot of the previous attempt; nil in the first one
+	lock     *rundir.Lock         // lock of the run folder
 	begun    string               // folder used until there is a run folder
 	claims   []*rundir.Lock
-	runs     func() ([]foundRun, error) // returns the load's runs; call it under the lock
+	runs     func() ([]foundRun, error) // returns the load's runs; call it with the lock held
 	IDs      *TableIDs
 	Order    []*readorder.Schedule // schedules that earlier attempts have followed
 	// Nothing may be sent before Hold; requests of the previous attempt may be applied until SuspectUntil.
 	Hold, SuspectUntil time.Time
-	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
+	Late               time.Time // a request of an earlier attempt may repeat a row until then (Checkpoint.Repeats)
 }
 
-// Find finds the run to resume and takes its lock. Without a run it returns only the job. It first takes the locks that
-// Release gives back: if two processes begin the same load at once, one of them fails here.
+// Find finds the run to resume and takes its lock. If there is none, it returns only the job. It first takes locks,
+// which Release gives back: if two processes begin the same load at the same time, one of them fails here.
 func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
 		Identity: progress.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
@@ -100,7 +101,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	path := l.RunDir
 	if l.Checkpoint.State != nil {
 		if path, err = l.restore(ctx); err != nil || path == "" {
-			return o, err // data that is only on this machine and not in the state is invalid
+			return o, err // data that is on this machine but not in the state is invalid
 		}
 		if o.lock == nil {
 			if o.lock, err = rundir.TakeLock(path); err != nil {
@@ -138,13 +139,14 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	l.RunDir, l.PolicyNow = path, job.PolicyNow
 	job.Args, job.Request, job.Command = o.Job.Args, o.Job.Request, o.Job.Command
 	o.Job, o.Snapshot = job, s
-	maps.Copy(o.IDs.created, s.Tables) // of the previous attempt
+	maps.Copy(o.IDs.created, s.Tables) // tables of the previous attempt
 	o.settle(now, checkpoint.Now().Since(s.Uptime), l.Settle, l.Request)
 	return o, nil
 }
 
-// settle determines until when requests of the previous attempt may be applied. It sent nothing later than keptFor
-// after its last checkpoint, at least ago old, nor after it ended. Unanswered requests may be applied for settle.
+// settle determines until when requests of the previous attempt may be applied. That attempt sent nothing after it
+// ended, or later than keptFor after its last checkpoint, which is at least ago old. Unanswered requests may be applied
+// for settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
 	settle = max(settle, s.Settle)
@@ -160,7 +162,8 @@ func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	}
 }
 
-// Settings adds to the request the settings that the first attempt inferred from a sample.
+// Settings adds to the request the settings that the first attempt, or the load of the given job, inferred from a
+// sample.
 func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.Job} {
@@ -183,7 +186,7 @@ func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	}
 }
 
-// Compare adds the load's details to the job, or returns what has changed since the first attempt.
+// Compare adds the load's details to the job. It returns an error if they have changed since the first attempt.
 func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	l := o.Load
 	facts, err := planned.Facts()
@@ -192,7 +195,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	}
 	details := append([]progress.Fact{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
-		// Rows sent by the previous attempt are recognised only by their mark, and their keys are only in that file.
+		// The previous attempt's rows are recognised only by their mark, and their keys are only in that file.
 		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	details = append(details, facts...)
@@ -224,7 +227,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	o.Job.Separator = planned.Separator()
 	if o.Job.Types == nil {
 		for _, c := range planned.Fields {
-			if c.Exact || c.Time == nil && !c.Hex { // types with more details are in the command
+			if c.Exact || c.Time == nil && !c.Hex { // types with more details are given by the command
 				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Asked: !c.Exact}
 				if c.Own != c.Type && c.Own != table.Null {
 					typed.Own = c.Own.String()
@@ -239,7 +242,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	return nil
 }
 
-// takeSame takes over the versions of inputs with unchanged content.
+// takeSame takes over the new versions of inputs whose content has not changed.
 func (o *Point) takeSame(ctx context.Context, details []progress.Fact) error {
 	if !o.Load.Resume.Once() {
 		return nil
@@ -281,7 +284,7 @@ func (o *Point) changedError(changes []string, inputsOnly bool, now []progress.F
 		Changed: changed}
 }
 
-// OpenFolder creates the run folder, or opens the one to resume, with its lock.
+// OpenFolder creates the run folder, or opens the one to resume, and hands over its lock.
 func (o *Point) OpenFolder(path string, planned *plan.Plan) (folder *rundir.Folder, err error) {
 	l := o.Load
 	l.RunDir = path
@@ -315,12 +318,12 @@ func (o *Point) OpenFolder(path string, planned *plan.Plan) (folder *rundir.Fold
 	return folder, err
 }
 
-// openRecords is the number of records read and not final, by a checkpoint's counters.
+// openRecords returns the number of records that were read and are not final, from a checkpoint's counters.
 func openRecords(c map[string]int64) int64 {
 	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }
 
-// Rereads returns the names of the sources that must be read from the beginning up to where the attempt resumes.
+// Rereads returns the names of the sources that must be read from the beginning although they resume at a later record.
 func (o *Point) Rereads(planned *plan.Plan) (names []string) {
 	for _, from := range o.Snapshot.Starts {
 		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
@@ -330,7 +333,7 @@ func (o *Point) Rereads(planned *plan.Plan) (names []string) {
 	return names
 }
 
-// Counter returns a counter of the previous attempt, 0 if there was none.
+// Counter returns a counter of the previous attempt, or 0 if there was none.
 func (o *Point) Counter(name string) int64 {
 	if o.Snapshot == nil {
 		return 0
@@ -338,8 +341,8 @@ func (o *Point) Counter(name string) int64 {
 	return o.Snapshot.Counters[name]
 }
 
-// ReadAgain makes the checkpoint the base of the attempt if the sources are live. Nothing is sent while requests of the
-// previous attempt may be applied: they could replace a newer row.
+// ReadAgain makes the checkpoint the base of the attempt, if the sources are live. Nothing is sent while requests of
+// the previous attempt may be applied, as they could replace newer rows.
 func (o *Point) ReadAgain(planned *plan.Plan) error {
 	s := o.Snapshot
 	if s == nil || !planned.Live {
@@ -360,7 +363,8 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 	return nil
 }
 
-// rowsAgain answers for records of live sources in a resuming attempt: each may have been sent with its old content.
+// rowsAgain are the intake.Records of live sources in an attempt that resumes: each record may have been sent with
+// older content.
 type rowsAgain struct{}
 
 func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }

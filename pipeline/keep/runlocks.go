@@ -19,8 +19,9 @@ import (
 // locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
-// claim takes the locks under which a run is looked for and created: the named run folder's or else the load's here,
-// and the load's in all working folders. Loads of two streams into their own run folders do not exclude each other.
+// claim takes the locks under which a run is looked for and created. One is that of the named run folder or else of the
+// load in this working folder; the other is that of the load in all working folders. Loads of two streams into their
+// own run folders do not exclude each other.
 func (o *Point) claim() (err error) {
 	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, IsStream)
@@ -48,7 +49,7 @@ func (o *Point) claim() (err error) {
 	if errors.As(err, new(*rundir.HeldError)) {
 		return err
 	}
-	return nil // an unwritable home does not prevent loading
+	return nil // a home folder that cannot be written to does not prevent loading
 }
 
 func (o *Point) Release() {
@@ -58,14 +59,14 @@ func (o *Point) Release() {
 	}
 }
 
-// begunFolder returns the folder for a load from its first moment until it has a run folder.
+// begunFolder returns the folder that a load uses until it has a run folder.
 func begunFolder(identity string) string {
 	return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity)
 }
 
 const begunPrefix = "begun-"
 
-// noteBegun keeps the command, so that it can be repeated if the process is killed before the load has a run folder.
+// noteBegun stores the command, so that it can be repeated if the process is killed before the load has a run folder.
 func (o *Point) noteBegun() error {
 	if len(o.Job.Args) == 0 && o.Job.Request == nil {
 		return nil
@@ -79,12 +80,12 @@ func (o *Point) noteBegun() error {
 
 func (o *Point) forgetBegun() {
 	if o.begun != "" {
-		_ = os.RemoveAll(o.begun) // resuming checks whether a process holds its lock
+		_ = os.RemoveAll(o.begun) // if it remains, Begun checks whether a process holds the lock
 		o.begun = ""
 	}
 }
 
-// Begun returns the last load killed before it had a run folder; nil if there is none.
+// Begun returns the job of the last load that was killed before it had a run folder, or nil.
 func Begun() (last *checkpoint.Job) {
 	folders, _ := filepath.Glob(begunFolder("*"))
 	for _, folder := range folders {
@@ -98,7 +99,7 @@ func Begun() (last *checkpoint.Job) {
 	return last
 }
 
-// IsStream reports whether an input argument can be read only once and does not identify its content.
+// IsStream reports whether an input argument can be read only once, and so does not identify its content.
 func IsStream(input string) bool {
 	if input == "-" {
 		return true
@@ -107,7 +108,7 @@ func IsStream(input string) bool {
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
 }
 
-// absolute returns input arguments in a form valid in any working folder.
+// absolute returns input arguments in a form that is valid in any working folder.
 func absolute(inputs []string) []string {
 	all := slices.Clone(inputs)
 	for i, in := range all {
@@ -125,8 +126,8 @@ func absolute(inputs []string) []string {
 	return all
 }
 
-// Unfinished returns the folder of the run to resume, empty if there is none: the load's only run that has a checkpoint
-// and was not started over. Start times are ignored, because clocks are set back.
+// Unfinished returns the folder of the run to resume, or "" if there is none. It is the load's only run that has a
+// checkpoint and was not started over. Start times do not matter, because clocks may be set back.
 func Unfinished(identity string) (path string, err error) { return unfinished(runsOf(identity)) }
 
 func unfinished(runs []foundRun, err error) (string, error) {
@@ -142,7 +143,8 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
 		default:
-			// It has finished or sent nothing yet. Two concurrent loads of the same inputs would not keep the order of rows.
+			// The run has finished or not sent anything yet. Two concurrent loads of the same inputs would not keep rows in
+			// order.
 			lock, err := rundir.TakeLock(r.path)
 			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
@@ -162,7 +164,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 			len(found), strings.Join(found, ", "))}
 }
 
-// foundRun is a run folder and its job, or why the job cannot be read.
+// foundRun is a run folder, and its job or why that cannot be read.
 type foundRun struct {
 	path  string
 	job   *checkpoint.Job
@@ -189,7 +191,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 func (o *Point) TakeIndexes() {
 	runs, err := o.runs()
 	if err != nil {
-		return // the table has no indexes; the command says which are missing
+		return // the table then has no indexes, and the command says which are missing
 	}
 	for _, r := range runs {
 		if r.unfit == nil && r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {
@@ -198,7 +200,8 @@ func (o *Point) TakeIndexes() {
 	}
 }
 
-// replaceOthers notes in the locked load's other unfinished runs that this new one replaces them: they are not resumed.
+// replaceOthers notes in the load's other unfinished runs that this new one replaces them, so that they are not
+// resumed.
 func (o *Point) replaceOthers() error {
 	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil
@@ -224,7 +227,7 @@ func (o *Point) replaceOthers() error {
 	return nil
 }
 
-// stateOf returns how a run ended, or that it runs, by its summary; "" if there is none.
+// stateOf returns the state of a run from its summary, or "" if it has none.
 func stateOf(run string) string {
 	var s struct{ State string }
 	if rundir.ReadSummary(run, &s) != nil {

@@ -12,20 +12,20 @@ import (
 // saving is a checkpoint on its way to the disk.
 type saving struct {
 	snapshot *checkpoint.Snapshot
-	files    []*os.File // to be synced first
-	failed   error      // why it must not be written
+	files    []*os.File // files to sync first
+	failed   error      // why the checkpoint must not be written, or nil
 }
 
 // Saved is the result of writing a checkpoint.
 type Saved struct {
-	described time.Time // the moment described
+	described time.Time // the moment that the checkpoint describes
 	err       error
 }
 
 // saver writes checkpoints to the run folder.
 type saver struct {
 	path   string
-	sync   func() error // of the store; may be nil
+	sync   func() error // syncs the store; may be nil
 	onSave func(*checkpoint.Snapshot) error
 	state  func(encoded []byte) error // stores the checkpoint in the state; may be nil
 	jobs   chan *saving
@@ -48,7 +48,7 @@ func (s *saver) work() error {
 	return nil
 }
 
-// write makes the rows that a checkpoint calls final safe from a crash, then writes the checkpoint.
+// write syncs everything that a checkpoint relies on, then writes the checkpoint.
 func (s *saver) write(j *saving) error {
 	if j.failed != nil {
 		return j.failed

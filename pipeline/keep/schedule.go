@@ -6,33 +6,34 @@ import (
 	"time"
 )
 
-// The interval of checkpoints, and times that depend on it.
+// The interval between checkpoints, and times that depend on it.
 const (
 	keepEvery  = time.Second
-	keepSoon   = 100 * time.Millisecond // if a lane has used up most of its allowance
-	keepAtMost = 5 * time.Second        // maximum, however long it takes to describe a load
-	// keepCost is the pause between descriptions of the load, relative to the time that one takes.
+	keepSoon   = 100 * time.Millisecond // the interval if a lane has used up most of its allowance
+	keepAtMost = 5 * time.Second        // maximum interval, however long it takes to describe the load
+	// keepCost is the least interval between descriptions of the load, as a multiple of the time that one takes.
 	keepCost = 200
 	// keptFor is how long after the moment of the last checkpoint requests may be sent.
 	keptFor = 10 * time.Second
 )
 
-// Schedule decides when to describe the next checkpoint, and until when to send after the last. Nil keeps nothing.
+// Schedule decides when to take the next checkpoint, and how long rows may be sent after the last one. A nil Schedule
+// is that of a load without checkpoints.
 type Schedule struct {
-	every   time.Duration // set by the user; 0 means the rule
+	every   time.Duration // interval set by the user; 0 means that Due computes it
 	keptFor time.Duration
 	calm    time.Duration // minimum interval, unless lanes wait
 
 	Busy bool // a checkpoint is on its way to the disk
 	soon bool // a lane waits for a checkpoint, or soon will
-	now  bool // lanes wait that no checkpoint knows
+	now  bool // lanes wait that are not in any checkpoint
 
 	built time.Time     // when the load was last described
-	cost  time.Duration // time that describing it took
+	cost  time.Duration // how long that took
 	last  time.Time     // the moment that the newest checkpoint describes
 }
 
-// MayWait returns how long sending may have to wait for a checkpoint, because sent rows must soon be known to one.
+// MayWait returns how long to wait before sending if the last checkpoint is too old; 0 if it is not.
 func (s *Schedule) MayWait(now time.Time) time.Duration {
 	if s == nil || !s.last.IsZero() && Elapsed(s.last, now) < s.keptFor {
 		return 0
@@ -40,7 +41,8 @@ func (s *Schedule) MayWait(now time.Time) time.Duration {
 	return keepSoon
 }
 
-// SendUntil returns until when a request cut now may be sent; zero means forever. A process can be suspended meanwhile.
+// SendUntil returns the time until which a batch cut now may be sent; zero means forever. A process may be suspended
+// after it has cut a batch.
 func (s *Schedule) SendUntil() time.Time {
 	if s == nil || s.last.IsZero() {
 		return time.Time{}
@@ -52,7 +54,7 @@ func (s *Schedule) Due(now time.Time) time.Duration {
 	if s == nil || s.Busy {
 		return math.MaxInt64
 	}
-	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // an explicit interval has priority
+	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // the user's interval has priority
 	if s.soon || s.last.IsZero() {
 		wait = min(wait, cmp.Or(s.every, keepSoon))
 	}
@@ -67,7 +69,8 @@ func (s *Schedule) AwaitsFirst() bool { return s != nil && s.last.IsZero() }
 
 func (s *Schedule) saving() { s.Busy, s.soon, s.now = true, false, false }
 
-// Elapsed returns the larger of the times by two clocks: one stops while the machine sleeps, the other can be set.
+// Elapsed returns the time since a moment by the clock that shows more of it: the monotonic clock stops while the
+// machine sleeps, and the wall clock can be set.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -18,11 +18,12 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// TableIDs recognises tables by creation time: a dropped one's rows are gone. It is safe for concurrent use.
+// TableIDs recognises tables by their creation times, as a table that was dropped and created again lacks the rows. It
+// is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
-	created map[string]int64     // by table, as in client.Table; 0 if the service does not tell
-	made    map[string]time.Time // tables that this attempt has made, and when
+	created map[string]int64     // creation times by table, as in client.Table; 0 if the service does not tell
+	made    map[string]time.Time // when this attempt created a table
 }
 
 func NewTableIDs() *TableIDs {
@@ -47,8 +48,7 @@ func madeAt(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-// See compares a table's creation time with the known one, which is set at the first call. The error is a
-// *ReplacedError.
+// See compares a table's creation time with that of the first call, and returns a *ReplacedError if they differ.
 func (t *TableIDs) See(name string, created int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *TableIDs) Known() map[string]int64 {
 	return maps.Clone(t.created)
 }
 
-// SameTables refuses to resume if a table that rows were written to is gone or replaced.
+// SameTables returns an error if a table to which the previous attempt wrote rows was dropped or replaced.
 func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 	if t := planned.Table(); t != nil {
 		if err := o.IDs.See(t.Name, t.Created); err != nil {
@@ -119,7 +119,7 @@ func tableReplaced(run string, why error) error {
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %v; "+source.StartOver, run, why)}
 }
 
-// Confirm checks that every table still exists and is the one that was written to.
+// Confirm checks that every table still exists and has not been replaced since rows were written to it.
 func (t *TableIDs) Confirm(admin *client.Admin) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Known())) {
 		now, err := admin.Describe(name)
@@ -136,8 +136,9 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 	return nil
 }
 
-// staleGuard holds requests back while the last checkpoint is too old: a resuming attempt relies on nothing having been
-// sent later. A batch cut in time may be late: rows are looked up first, it is sent in halves, or the process sleeps.
+// staleGuard holds back requests while the last checkpoint is too old, as a resuming attempt relies on nothing being
+// sent then. A batch cut in time may still be late, because rows are looked up first, it is sent in halves, or the
+// process was suspended.
 type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil means that none is needed
@@ -146,10 +147,10 @@ type staleGuard struct {
 	halted  context.Context // ends when nothing is left to send
 }
 
-// errNotSent means that the load stopped before a request was sent.
+// errNotSent means that the load stopped before the request could be sent.
 var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
 
-// Guarded returns the sender of a load without checkpoints, under a staleGuard if it has a lease.
+// Guarded returns the sender of a load without checkpoints, which sends only while the lease, if any, is held.
 func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sender {
 	if c.Lease == nil {
 		return s
@@ -157,7 +158,7 @@ func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sen
 	return &staleGuard{Sender: s, mayAct: c.MayAct, halted: halted}
 }
 
-// Post waits for a checkpoint if the last one is too old, and returns errNotSent if none is written.
+// Post waits for a checkpoint if the last one is too old. It returns errNotSent if the load stops before that.
 func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
 		if g.isFresh() && (g.mayAct == nil || g.mayAct() == nil) {

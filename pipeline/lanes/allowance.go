@@ -5,27 +5,27 @@ import (
 	"math"
 )
 
-// allowance is the number of rows, unknown to the last checkpoint, that may leave a lane's queue until the next.
+// allowance limits the rows that may leave a lane's queue between two checkpoints.
 type allowance struct {
 	left    int64 // rows that may leave now
 	next    int64 // rows that may leave from the moment described by the checkpoint being written
 	taken   int64 // rows that left since the last described moment
-	pending bool  // next counts once the checkpoint is written
+	pending bool  // next becomes valid once the checkpoint is written
 }
 
 const (
-	// leastAllowance is how many rows a lane may send until the next checkpoint is written, beyond twice the number sent
-	// since the last one. If there are few lanes, they share fewAllowance.
+	// leastAllowance is how many rows a lane may send before the next checkpoint is written, in addition to twice the
+	// number sent since the last one. A few lanes share fewAllowance instead.
 	leastAllowance = 2000
 	fewAllowance   = 16_000
 )
 
-// following returns the allowance from now on if there are that many lanes.
+// following returns the allowance from now on, given the number of lanes.
 func (a *allowance) following(lanes int) int64 {
 	return 2*a.taken + max(leastAllowance, fewAllowance/int64(lanes))
 }
 
-// described notes that a checkpoint of this moment has the next allowance. It may be on disk before saved is called.
+// described notes that a checkpoint of this moment grants the next allowance. It may be on disk before saved is called.
 func (a *allowance) described(next int64) {
 	a.next, a.taken, a.pending = next, 0, true
 	a.left = min(a.left, next)
@@ -45,8 +45,9 @@ func (a *allowance) spend() (low bool) {
 	return a.left < a.taken/4
 }
 
-// inherit guesses how many rows a new lane will send from the lanes it takes keys from, shared by parts lanes. If order
-// is kept, it sends none until a checkpoint knows it, as the last one allows only the old lane's first rows.
+// inherit guesses how many rows a new lane will send from what the old lanes of its keys sent. parts[i] lanes share the
+// keys of from[i]. If order is kept, the new lane sends nothing until it is in a checkpoint, as the last one allows
+// only the old lane's first rows.
 func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	if !ordered {
 		a.left = math.MaxInt64
@@ -56,7 +57,7 @@ func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	}
 }
 
-// allowanceOf returns the number of rows that the lane may send from now until the next checkpoint.
+// allowanceOf returns how many rows the lane may send from now until the next checkpoint.
 func (s *Set) allowanceOf(l *lane) int64 {
 	if !s.options.Checkpointer.Ordered {
 		return math.MaxInt64

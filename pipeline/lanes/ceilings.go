@@ -11,23 +11,25 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// ceilings are the limits over all lanes of a load: its own rates, the instance's, and the size of a request.
+// ceilings are the limits over all lanes of a load: its own rates, those of the instance and the tables, and the size
+// of a request.
 type ceilings struct {
 	instance           *ratelimit.Shared // the service's limit over all tables
 	tables             tableRates
-	rows, units, bytes *ratelimit.Bucket // nil without a limit
-	share              *share            // of the limits shared by several loads; nil if there are none
-	maxRows, maxBytes  int               // of a batch
-	learnt             *writer.Size      // body limit learnt from a gateway's refusals
+	rows, units, bytes *ratelimit.Bucket // nil if there is no limit
+	share              *share            // share of the limits common to several loads; nil if there are none
+	maxRows, maxBytes  int               // limits of a batch
+	learnt             *writer.Size      // limit of bodies, learnt from a gateway's refusals
 	window             *sendwindow.Window
-	room               func() int // requests that can be in flight concurrently
+	room               func() int // returns how many requests can be in flight
 }
 
-// The service judges usage at each instant: a ceiling holds in each tenth of a second, plus these bursts and one row.
+// The service judges usage at each instant, so a ceiling holds in every tenth of a second, plus these bursts and one
+// row.
 const (
-	// ceilingBurst is how much unused time a load may catch up on.
+	// ceilingBurst is the time whose unused part of a ceiling may be used later.
 	ceilingBurst = 20 * time.Millisecond
-	// A batch holds at most what a ceiling lets through in this time; otherwise rows would leave in bursts.
+	// ceilingBatch is the time for which a batch may use up a ceiling: longer ones would make rows leave in bursts.
 	ceilingBatch = 0.02 // seconds
 )
 
@@ -51,19 +53,20 @@ func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
 
-// shared reports whether all lanes together are held to one rate.
+// shared reports whether one rate limits all lanes together.
 func (c *ceilings) shared(now time.Time) bool {
 	rows, units, bytes := c.rates()
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates returns the ceilings in rows, units and bytes per second, 0 for none: the lower of own and shared ones.
+// rates returns the ceilings in rows, units and bytes per second: the lower of the load's own and the shared ones. 0
+// means none.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())
 }
 
-// lower returns the lower of two limits; 0 means none.
+// lower returns the lower of two limits; 0 means no limit.
 func lower(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return a + b
@@ -71,7 +74,7 @@ func lower(a, b float64) float64 {
 	return min(a, b)
 }
 
-// landed takes a response from the link.
+// landed notes that a request has come back, with an answer or without.
 func (c *ceilings) landed(r *Result, answered bool) {
 	if !r.flight.silent {
 		c.share.landed()
@@ -103,7 +106,7 @@ func (c *ceilings) batchRows() int {
 	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
-// batchUnits returns the units that a batch for a table may hold, given those of its lane.
+// batchUnits returns the units that a batch for a table may hold, of those that its lane may send.
 func (c *ceilings) batchUnits(table string, units float64) float64 {
 	if _, rate, _ := c.rates(); rate > 0 {
 		units = min(units, max(1, rate*ceilingBatch))
@@ -111,7 +114,7 @@ func (c *ceilings) batchUnits(table string, units float64) float64 {
 	return min(units, c.instance.Most(), c.tables.of(table).Most())
 }
 
-// batchBytes is the maximum size of a request: as configured, or less for a gateway, a slow link or a ceiling.
+// batchBytes returns the maximum size of a request: as configured, or less for a gateway, a slow link or a ceiling.
 func (c *ceilings) batchBytes() int {
 	most := min(c.maxBytes, c.window.RequestBytes(c.room()))
 	if learnt := c.learnt.Limit(); learnt > 0 {
@@ -123,7 +126,7 @@ func (c *ceilings) batchBytes() int {
 	return most
 }
 
-// wanted is the number of rows of a full batch for a table's lane with that many units.
+// wanted returns the number of rows of a full batch, given the units that a table's lane may send.
 func (c *ceilings) wanted(table string, units, perRow float64) int {
 	return min(c.batchRows(), int(math.Ceil(c.batchUnits(table, units)/perRow)))
 }

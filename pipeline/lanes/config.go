@@ -7,17 +7,17 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Config configures how much is sent at a time.
+// Config configures how much is sent at once.
 type Config struct {
-	Concurrency  int // requests in flight; 0 takes pipeline.DefaultConcurrency
-	BatchRows    int // rows in a request; 0 takes the service's limit
-	BatchBytes   int // maximum body of a request, unless one row is larger; 0 takes the service's limit
+	Concurrency  int // maximum requests in flight; 0 means pipeline.DefaultConcurrency
+	BatchRows    int // maximum rows in a request; 0 means the service's limit
+	BatchBytes   int // maximum body of a request, unless a single row is larger; 0 means the service's limit
 	Rates        Rates
 	Shared       *SharedLimits // limits shared with other loads of the process; nil means none
-	FlushRequest *FlushRequest // requests that batches leave before they are full; nil never does
-	// RetryFor is the time without progress of a partition before the load gives up; 0 means pipeline.DefaultRetryFor.
+	FlushRequest *FlushRequest // lets batches be sent before they are full; may be nil
+	// RetryFor is how long a partition may make no progress before the load gives up; 0 means pipeline.DefaultRetryFor.
 	RetryFor time.Duration
-	Backoff  ratelimit.Backoff // between attempts of a row; zero means 50 ms growing to 5 s
+	Backoff  ratelimit.Backoff // waits between attempts of a row; zero means 50 ms growing to 5 s
 }
 
 // Rates are limits over all partitions, per second; 0 means none.
@@ -27,7 +27,8 @@ type Rates struct {
 	MaxBytes float64 // bytes of rows as the service counts them
 }
 
-// FlushRequest makes a load send all rows read while someone waits. Any goroutine may call it; nil never does.
+// FlushRequest makes a load send all rows read so far while someone waits for that. Any goroutine may call it. A nil
+// FlushRequest does nothing.
 type FlushRequest struct {
 	waiting atomic.Int64
 	begun   chan struct{} // capacity 1
@@ -36,7 +37,7 @@ type FlushRequest struct {
 // NewFlushRequest returns a FlushRequest for one load.
 func NewFlushRequest() *FlushRequest { return &FlushRequest{begun: make(chan struct{}, 1)} }
 
-// Begin makes the load send at once until End.
+// Begin makes the load send rows at once, until End is called.
 func (h *FlushRequest) Begin() {
 	h.waiting.Add(1)
 	select {

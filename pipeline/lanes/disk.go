@@ -16,7 +16,7 @@ type disk struct {
 	store *spill.Store
 	jobs  chan *shuffle.Job
 	done  chan *shuffle.Job
-	busy  int
+	busy  int       // number of unfinished jobs
 	tried time.Time // when a disk that was full was last tried again
 }
 
@@ -55,7 +55,8 @@ func (s *Set) StartJobs(now time.Time) {
 	}
 }
 
-// JobDone takes a job that has run. Its error stops the load; write errors are only counted: the rows remain in memory.
+// JobDone takes a job that has run. Its error stops the load. Write errors are only reported, as the rows stay in
+// memory.
 func (s *Set) JobDone(j *shuffle.Job) error {
 	s.disk.busy--
 	if err := j.WriteError(); err != nil {
@@ -65,7 +66,7 @@ func (s *Set) JobDone(j *shuffle.Job) error {
 	return s.Queues.Done(j, s.Partitions.Find)
 }
 
-// CountSpilled adds all spilled rows to the report.
+// CountSpilled sets the numbers of spilled rows and bytes in the report.
 func (s *Set) CountSpilled(r *ledger.ReportMemory) {
 	r.SpilledRows = s.Queues.SpilledRows()
 	if s.disk.store != nil {
@@ -74,13 +75,13 @@ func (s *Set) CountSpilled(r *ledger.ReportMemory) {
 	}
 }
 
-// Spill is the content of the disk.
+// Spill describes the rows on disk.
 type Spill struct {
 	Frames    int    `json:"frames"`
 	RawBytes  int64  `json:"raw_bytes"`
 	DiskBytes int64  `json:"disk_bytes"`
-	Rows      int64  `json:"rows_spilled"`    // in total
-	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
+	Rows      int64  `json:"rows_spilled"`    // all rows spilled so far
+	Error     string `json:"error,omitempty"` // why rows could not be spilled, in which case reading waits
 }
 
 func (s *Set) Spilled() Spill {

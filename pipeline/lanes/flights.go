@@ -11,26 +11,26 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// requestCopies is the number of copies of a request's rows in memory during sending: as a message and in buffers.
+// requestCopies is the number of copies of a request's rows in memory while it is sent: as a message and in buffers.
 const requestCopies = 3
 
-// flight is a batch of one lane on its way.
+// flight is a batch of one lane that is being sent.
 type flight struct {
 	partitioner.Flight
 	lane  *lane
-	table string    // if there are several
-	bytes int64     // of memory in addition to the blocks
-	until time.Time // last moment to send it; zero means no limit
+	table string    // name of the table, if there are several
+	bytes int64     // memory in addition to the blocks, in bytes
+	until time.Time // it must not be sent after this time; zero means no limit
 	mark  sendwindow.Mark
 
-	onLink  time.Duration // known time for which the link is busy with it and earlier ones
+	onLink  time.Duration // known time for which the link is busy with this and earlier flights
 	left    time.Time
-	probe   bool // of a lane that gets no answers
-	overdue bool // when it was last checked
+	probe   bool // its lane gets no answers
+	overdue bool // it was overdue at the last check
 	silent  bool // it no longer counts as in flight
 }
 
-// Result is a flight that has come back.
+// Result is a flight that has come back, and how it went.
 type Result struct {
 	flight     *flight
 	sent, done time.Time
@@ -38,8 +38,9 @@ type Result struct {
 	err        error
 }
 
-// flights are the requests in flight, at most one for each worker, and their memory. They belong to the dispatcher's
-// goroutine; workers receive from out and send to back, which both hold all flights. A worker that receives nil ends.
+// flights tracks the requests in flight, at most one for each worker, and their memory. It belongs to the dispatcher's
+// goroutine; workers receive from out and send to back, which have room for all flights. A worker that receives nil
+// ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result
@@ -49,7 +50,7 @@ type flights struct {
 	bytes  int64
 	budget int64
 	waits  bool       // a free worker waits for memory
-	answer time.Time  // time of the last answer, or when the first request left
+	answer time.Time  // time of the last answer, or when the first request was sent
 	took   float64    // mean seconds that answers take
 	room   func() int // returns how many requests the connections can take
 
@@ -70,10 +71,10 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
-// unanswered is the number of requests without an answer.
+// unanswered returns the number of requests without an answer.
 func (f *flights) unanswered() int { return f.flying() + f.silence.count }
 
-// open reports whether another flight may leave.
+// open reports whether another flight may be sent.
 func (f *flights) open() bool {
 	return len(f.idle) > 0 && f.flying() < f.room() && (f.flying() == 0 || f.bytes < f.budget)
 }
@@ -88,7 +89,7 @@ func (f *flights) waitsMore() bool {
 // next returns the next flight to be filled and sent.
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
-// leave counts the next flight as sent. The caller then sends it or frees it.
+// leave counts the next flight as in flight. The caller then sends it or frees it.
 func (f *flights) leave(now time.Time) {
 	n := f.next()
 	f.idle = f.idle[:len(f.idle)-1]
@@ -101,9 +102,9 @@ func (f *flights) leave(now time.Time) {
 // free takes back a flight after its outcomes were taken.
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
-	if n.silent { // another flight has its place
+	if n.silent { // another flight has taken its place
 		f.silence.count--
-		f.out <- nil // never blocks: it holds one for each silent flight
+		f.out <- nil // never blocks, as it holds one for each silent flight
 		return
 	}
 	delete(f.away, n)
@@ -112,7 +113,7 @@ func (f *flights) free(n *flight) {
 	f.idle = append(f.idle, n)
 }
 
-// How long without any answer counts as silence: the largest that applies.
+// The time without any answer that counts as silence is the largest of these that applies.
 const (
 	silentLeast = 3 * time.Second
 	silentFirst = 10 * time.Second // before the first answer
@@ -131,7 +132,7 @@ func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
-// meanOf updates a moving mean in seconds; 0 means none yet.
+// meanOf updates a moving mean in seconds; 0 means that there is none yet.
 func meanOf(mean float64, took time.Duration) float64 {
 	t := max(took.Seconds(), 1e-9)
 	if mean == 0 {
@@ -152,7 +153,7 @@ func (f *flights) silent(now time.Time) bool {
 	return now.Sub(f.answer) >= least
 }
 
-// tooLate reports whether the flight must not be sent any more, and marks its rows accordingly.
+// tooLate reports whether it is too late to send the flight, and if so sets the outcomes of its rows.
 func (f *flight) tooLate(now time.Time) bool {
 	if f.until.IsZero() || keep.Elapsed(f.until, now) <= 0 {
 		return false

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// Pacer is a *ratelimit.Pacer, or a test's replacement.
+// Pacer is a *ratelimit.Pacer, or a replacement in tests.
 type Pacer interface {
 	Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool)
 	NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool)
@@ -23,12 +23,12 @@ type Pacer interface {
 	State() string
 }
 
-// lane is a partition as the load knows it, besides its rows.
+// lane is what the load knows of a partition, besides its rows.
 type lane struct {
 	index  int
-	table  string // if the load has several tables
-	gap    bool   // its rows wait for their table: nothing can be sent
-	slot   int    // number in landings
+	table  string // name of the table, if the load has several
+	gap    bool   // its rows wait for their table, so nothing can be sent
+	slot   int    // number that identifies it in landings
 	queue  *shuffle.Queue
 	pacer  Pacer
 	away   away
@@ -44,19 +44,19 @@ type lane struct {
 
 type away struct {
 	requests, rows int
-	fresh          int // rows that the last batch took from the queue; the others had waited for a row of their key
+	fresh          int // rows that the last batch took from the queue; its other rows had waited for one of their key
 }
 
-// turn is the time of the lane's next turn, if known.
+// turn says when the lane may send next, and how much, as far as is known.
 type turn struct {
-	begun       time.Time // when its first row arrived
-	ended       bool      // its last row is final
+	begun       time.Time // when the lane's first row arrived
+	ended       bool      // the lane's last row is final
 	lastSend    time.Time
-	stale       bool // something has changed since it was determined
-	asks        bool // only the time at keeps it from sending
+	stale       bool // something has changed since this was determined
+	asks        bool // only the time at keeps the lane from sending
 	at          time.Time
-	paced       time.Time // value of at by the pacer alone
-	tableLimits bool      // at is when its table accepts more from all of its lanes together
+	paced       time.Time // what at would be by the pacer alone
+	tableLimits bool      // at is when the table accepts more from all of its lanes together
 	units       float64
 }
 
@@ -68,21 +68,21 @@ func (t *turn) begin(now time.Time) {
 	}
 }
 
-// health is the state of the partition, by its recent answers.
+// health is the state of the partition, judging by its recent answers.
 type health struct {
 	notBefore    time.Time
 	down         bool // it did not serve the last answered request
-	failures     int  // requests in a row without any answer
-	refusing     bool // the partition refuses everything: an outage, not its capacity
+	failures     int  // consecutive requests without any answer
+	refusing     bool // the partition refuses everything because of an outage, not its capacity
 	outages      ratelimit.Outages
 	unknown      unknown
-	hung         bool      // no answer since an unanswered request left
-	probing      int       // probes in flight
-	lastAnswered time.Time // when the last answered request left
-	took         float64   // mean seconds that its answers take
+	hung         bool      // there has been no answer since an unanswered request was sent
+	probing      int       // number of probes in flight
+	lastAnswered time.Time // when the last answered request was sent
+	took         float64   // mean seconds that answers take
 }
 
-// unknown describes a partition that has accepted no row yet: its pacer would mistake that for a rate of zero.
+// unknown describes a partition that has not accepted any row yet, which its pacer would take for a rate of zero.
 type unknown struct {
 	known   bool // it has accepted a row
 	since   time.Time
@@ -91,11 +91,11 @@ type unknown struct {
 }
 
 const (
-	unknownFor     = 2 * time.Second // of refusing everything: no bucket or window is used up that long
+	unknownFor     = 2 * time.Second // longer than a bucket or window can be used up
 	unknownAnswers = 3
 )
 
-// refused takes an answer that accepted nothing, and reports whether that is an outage.
+// refused takes an answer that accepted nothing, and reports whether there is an outage.
 func (u *unknown) refused(sent, now time.Time) (outage bool) {
 	if u.known || u.fresh == nil {
 		return false
@@ -110,11 +110,11 @@ func (u *unknown) refused(sent, now time.Time) (outage bool) {
 type trouble struct {
 	patience  ratelimit.Patience
 	stuck     bool // a row has been refused since one became final
-	tries     int  // number of answers since then
+	tries     int  // number of answers since a row became final
 	lastError string
 }
 
-// tally counts rows: the final ones, and those refused at any attempt.
+// tally counts the final rows, and rows refused at any attempt.
 type tally struct{ written, throttled, unavailable int64 }
 
 func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
@@ -122,7 +122,8 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 		turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child returns the lane of a partition split from this one's, or with most of its keys. It inherits its knowledge.
+// child returns the lane of a partition that was split from this lane's or has its keys. It inherits what this lane
+// knows.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -138,7 +139,8 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over the former lanes' time without an accepted row, as changes of the map must not extend patience.
+// takeOver takes over the time for which former lanes had no accepted row, as a change of the map must not extend
+// patience.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -159,16 +161,16 @@ func (l *lane) takeOver(from []*lane) {
 	}
 }
 
-// Answer sums up an answer for the lane.
+// Answer sums up a flight's answer for its lane.
 type Answer struct {
-	units, Accepted     float64 // units of rows that were accepted, or throttled by their partition
-	flow                float64 // units of rows that the whole instance has throttled
+	units, Accepted     float64 // units of rows that were accepted or that their partition throttled; of the accepted ones
+	flow                float64 // units of rows that the whole instance throttled
 	byTable             float64 // units that the table refused, not the partition, as far as is known
 	Rows                int
 	Throttled           int // rows refused for capacity
-	Unavailable, failed int // rows refused because the partition is not served; rows of unknown fate
+	Unavailable, failed int // rows refused because the partition is not served; rows without an answer
 	Final               int
-	code                string // of a row that was not accepted
+	code                string // code of a row that was not accepted
 }
 
 func sum(f *partitioner.Flight) (a Answer) {
@@ -204,7 +206,7 @@ func sum(f *partitioner.Flight) (a Answer) {
 	return a
 }
 
-// hear tells the pacer what an answer says about the partition's capacity. In an outage the pacer keeps its knowledge.
+// hear tells the pacer what an answer says about the partition's capacity. An outage does not change the pacer's state.
 func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.Accepted == 0 {
@@ -225,20 +227,21 @@ func (l *lane) hear(sent, now time.Time, a Answer) {
 	}
 }
 
-// stalled reports whether no row of the lane was accepted for its whole patience, although enough attempts were made.
+// stalled reports whether no row of the lane was accepted for RetryFor, although enough attempts were made.
 func (l *lane) stalled(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
 
-// leastTries is the number of refusals that a lane needs before the load gives up.
+// leastTries is the number of answers without a final row that a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious returns the number of rows to send at a time; few if whole requests fail, as one row may be the cause.
+// cautious returns how many of rows to send in a request: only a few if whole requests fail, as one row may be the
+// cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }
 
-// longestProbe limits how long a lane waits before it probes a failed partition again.
+// longestProbe is how long a lane waits at most before it probes a failed partition again.
 const longestProbe = 2 * time.Second
 
 // unserved reports whether the partition seems to be down.
@@ -255,7 +258,7 @@ func (l *lane) retry(now time.Time) {
 	}
 }
 
-// landed takes an answer into account. It reports whether the partitions may have changed.
+// landed takes an answer into account, and reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) (changed bool) {
 	l.away.requests--
 	l.away.rows -= a.Rows
@@ -273,7 +276,7 @@ func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) 
 		changed = l.health.down
 		l.health.down, l.health.failures = l.health.refusing, 0
 	case a.failed == a.Rows:
-		// There was no answer. Once may be chance; twice means that the service is down.
+		// There was no answer. The first time may be chance; the second means that the service is down.
 		if l.health.failures++; l.health.failures > 1 {
 			l.health.notBefore = now.Add(min(backoff.After(l.health.failures-1), longestProbe))
 		}

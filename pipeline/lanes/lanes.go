@@ -25,7 +25,8 @@ import (
 // linger is how long a partly filled batch waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
-// Set holds the lanes of a load and their rows: unsent in queues, others in the cutter. The dispatcher owns it.
+// Set holds the lanes of a load and their rows: unsent rows in queues, the others in the cutter. It belongs to the
+// dispatcher's goroutine.
 type Set struct {
 	all        []*lane
 	Partitions *partitioner.Map
@@ -35,36 +36,36 @@ type Set struct {
 	disk       *disk
 
 	options  *Options
-	ceilings *ceilings // over all lanes
+	ceilings *ceilings // limits over all lanes
 	ready    []*lane   // lanes that were ready at the last choice
 	sampled  time.Time // when the lanes were last sampled to find the slowest
 	observed observed
 	hearing  hearing
 }
 
-// Options configure the lanes' sending and their limits.
+// Options configures how lanes send, and their limits.
 type Options struct {
 	*Config
 	Order        plan.Order
-	Timeout      time.Duration // of a request
+	Timeout      time.Duration // time-out of a request
 	Memory       plan.Shares
-	Disk         *spill.Store       // for spilled rows; nil means none
-	Checkpointer *keep.Checkpointer // nil if nothing is kept
+	Disk         *spill.Store       // for spilled rows; nil means that none are spilled
+	Checkpointer *keep.Checkpointer // nil if the load has no checkpoints
 	Counts       *ledger.Counted
-	Learnt       *writer.Size // the size that a gateway has refused
-	Indexes      int          // secondary indexes of the table
-	// The bytes added to every row when it is sent, and those added to this row; nil means none.
+	Learnt       *writer.Size // limit of bodies, learnt from a gateway's refusals
+	Indexes      int          // number of the table's secondary indexes
+	// RowBytes is the bytes added to every row when it is sent; RowExtra, if not nil, returns those added to one row.
 	RowBytes int
 	RowExtra func(table.Ref) int
-	Leaves   func(*partitioner.Flight) error // called with a batch before it leaves; its error stops the load
+	Leaves   func(*partitioner.Flight) error // called with a batch before it is sent; an error stops the load
 	Free     func(*table.Block)              // takes back a block of final rows; may be nil
 	Tuning   *Tuning
 }
 
-// Tuning lets tests change lanes. A user's load has the zero Tuning.
+// Tuning lets tests change lanes. The zero Tuning changes nothing.
 type Tuning struct {
-	Pacer     func() Pacer // of a lane
-	Allowance int64        // rows that a lane may send until the next checkpoint; 0 means the rule
+	Pacer     func() Pacer // returns the pacer of a lane; nil means a ratelimit.Pacer
+	Allowance int64        // rows that a lane may send until the next checkpoint; 0 means that it is computed
 }
 
 func (t *Tuning) newPacer(alone bool) Pacer {
@@ -92,7 +93,7 @@ func New(m *partitioner.Map, o *Options) *Set {
 	return s
 }
 
-// CutBy sets how batches are cut, except for what lanes decide. Both functions are told of final rows.
+// CutBy sets how batches are cut, except for what lanes decide. o.Final and allWritten are told of final rows.
 func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	final := o.Final
 	o.Lanes, o.Route = len(s.all), s.Partitions.Find
@@ -116,7 +117,7 @@ func (s *Set) Mark(slots []int) {
 	}
 }
 
-// add makes the lane of a new partition.
+// add returns the lane of a new partition.
 func (s *Set) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.Queues.Lane(i), s.options.Tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
@@ -131,8 +132,8 @@ func (s *Set) add(i int, m *partitioner.Map) *lane {
 	return l
 }
 
-// share tells every lane how many requests it may have in flight (eight suffice for a lane among many, but a single
-// lane may have all), and how much memory its rows may take while they wait for another row of their key.
+// share tells every lane how many requests it may have in flight, and how much memory its rows may take while they wait
+// for another row of their key. Eight requests are enough for a lane among many, but a single lane may have all.
 func (s *Set) share() {
 	s.Cutter.LimitWaiting(s.options.Memory.Lanes / 4 / int64(s.Sending()))
 	n := s.mayFly()
@@ -141,7 +142,7 @@ func (s *Set) share() {
 	}
 }
 
-// mayFly returns the limit of a lane's requests in flight.
+// mayFly returns the maximum number of a lane's requests in flight.
 func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
 // Sending is the number of lanes that may send, at least one.
@@ -154,7 +155,7 @@ func (s *Set) Sending() (n int) {
 	return max(n, 1)
 }
 
-// Change notes a change for all lanes.
+// Change notes that something has changed for all lanes.
 func (s *Set) Change() {
 	for _, l := range s.all {
 		l.turn.stale = true
@@ -164,7 +165,7 @@ func (s *Set) Change() {
 // Empty reports whether no unfinished row is left.
 func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
-// ends reports, once, that the last row of a lane has become final. Lanes of earlier maps have no rows.
+// ends reports that the last row of a lane has become final. It does so once, and not for lanes of earlier maps.
 func (s *Set) ends(l *lane) bool {
 	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 ||
 		s.Cutter.Held(l.index) > 0 {
@@ -194,7 +195,7 @@ func (s *Set) Begin(now time.Time) {
 	}
 }
 
-// choose returns a random lane that may send now, or nil and when one may. more means that the input continues.
+// choose returns a lane that may send now, or nil and the time until one may. more means that the input continues.
 func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
@@ -221,8 +222,8 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	return s.ready[rand.IntN(len(s.ready))], 0
 }
 
-// longest returns the ready lane with the most rows, or one that has waited too long. Under a common rate of all lanes,
-// a lane that others keep waiting would otherwise send its last rows alone, at the speed of its partition.
+// longest returns the ready lane with the most rows, or one that has waited too long. Under a common rate, a lane that
+// has to wait for others would otherwise send its last rows alone, at the speed of its partition.
 func (s *Set) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.turn.lastSend.Compare(b.turn.lastSend) })
 	if now.Sub(first.turn.lastSend) >= s.turn() {
@@ -232,11 +233,11 @@ func (s *Set) longest(now time.Time) *lane {
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
-// lateRows is the minimum number of rows in a batch when answers are late but none refuses rows. If the link is the
-// cause, headers cost as much as six short rows. If partitions have queues, those hold the same rows either way.
+// lateRows is the minimum number of rows in a batch when answers are late but no rows are refused. If the link is the
+// cause, headers cost as much as six short rows. If partitions have queues, these hold the same rows in any case.
 const lateRows = 100.0
 
-// lateBytes caps the memory of those rows: if rows are long, headers are a small part.
+// lateBytes limits the bytes of these rows: if rows are long, headers matter little.
 const lateBytes = 32 << 10
 
 // lateBatch returns the minimum number of rows in the lane's batches when answers are late.
@@ -268,7 +269,7 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 		l.turn.at = keep.Later(l.turn.at, l.health.notBefore)
 		return
 	}
-	// Send a row at once when its predecessor has finished; lingering would only delay its key.
+	// Send a row at once when its predecessor is final, as lingering would only delay its key.
 	urgent := fresh == 0 && s.Cutter.Promoted(l.index) > 0
 	soon := !urgent && (more || l.queue.Coming())
 	if soon || !urgent && l.queue.More() {
@@ -294,14 +295,14 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 	}
 }
 
-// fewKeys reports whether a batch that leaves now is small only because keys have rows in flight: when those land, as
-// many rows follow. If sent as they land, rows of repeated keys would remain apart, a few in each request.
+// fewKeys reports whether a batch sent now would be small only because keys have rows in flight. When these land, as
+// many rows can follow; if they were sent as these land, there would always be only a few in each request.
 func (l *lane) fewKeys(ready, fresh, most int) bool {
 	rows := ready + min(fresh, l.away.fresh)
 	return 2*rows < min(most, rows+l.away.rows)
 }
 
-// batchUnits is the approximate number of units in the lane's next batch.
+// batchUnits returns the approximate number of units in the lane's next batch.
 func (s *Set) batchUnits(l *lane) float64 {
 	rows := s.Cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.allowance.left))
 	return min(s.ceilings.batchUnits(l.table, l.turn.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
@@ -315,7 +316,7 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// Stalled returns why the load must be given up, or nil. If only rows that fail alone are left, they are given up.
+// Stalled returns why the load must be given up, or nil. If only rows that fail even alone are left, it gives those up.
 func (s *Set) Stalled(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.stalled(now) {
@@ -335,7 +336,7 @@ type stalledError struct{ text, answer string }
 
 func (e *stalledError) Error() string { return e.text + "; last answer: " + e.answer }
 
-// Unwrap returns the last answer of the service, which decides whether retrying is useful.
+// Unwrap returns the service's last answer, which tells whether it is useful to run the load again.
 func (e *stalledError) Unwrap() error {
 	code, message, _ := strings.Cut(e.answer, " ")
 	return &tablestore.OtsError{Code: code, Message: message}
@@ -352,7 +353,7 @@ func (s *Set) lookAgain() time.Duration {
 	return next
 }
 
-// served notes that a lane that was down serves again: the others may serve too.
+// served notes that a lane that was down serves again, so that the others may, too.
 func (s *Set) served(now time.Time) {
 	for _, l := range s.all {
 		if l.unserved() {
@@ -361,7 +362,7 @@ func (s *Set) served(now time.Time) {
 	}
 }
 
-// LastError is the service's answer to a stuck lane, "" if none is stuck.
+// LastError returns the service's last answer to a stuck lane, or "" if none is stuck.
 func (s *Set) LastError() (text string) {
 	for _, l := range s.all {
 		if l.trouble.stuck {
@@ -371,7 +372,7 @@ func (s *Set) LastError() (text string) {
 	return text
 }
 
-// FirstKey shows the first key value of a partition, "" if it has none.
+// FirstKey formats the first key value of a partition. It returns "" if there is none.
 func FirstKey(m *partitioner.Map, i int) string {
 	if v, ok := m.LowerValue(i); ok {
 		return plan.ShowKey(v)
@@ -379,7 +380,7 @@ func FirstKey(m *partitioner.Map, i int) string {
 	return ""
 }
 
-// name names a partition by its key range if there are several.
+// name describes a partition by its key range, if there are several.
 func (s *Set) name(i int) string {
 	if len(s.all) == 1 {
 		return ""
@@ -395,5 +396,5 @@ func (s *Set) name(i int) string {
 	return of + " of the partition from " + from + " to " + to
 }
 
-// Unfinished is the number of rows that have arrived and are not final.
+// Unfinished returns the number of rows that have arrived and are not final.
 func (s *Set) Unfinished() int64 { return s.Queues.Rows() + int64(s.Cutter.Remaining()) }

@@ -9,31 +9,31 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// Limits are circumstances outside the lanes that may hold them up.
+// Limits describes circumstances outside the lanes that may hold them up.
 type Limits struct {
-	Blocked bottleneck.Word // what blocks a sendable batch, or None
-	Reading bool            // more rows arrive and are taken
+	Blocked bottleneck.Word // what blocks a batch that could be sent, or None
+	Reading bool            // more rows may arrive
 	Stopped bool            // no more batches are cut
 }
 
-// Examining a lane takes 0.1 µs.
+// limitEveryLane limits the cost of examining the lanes: a lane takes 0.1 µs.
 const (
 	limitEvery     = time.Millisecond
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// LimitEvery is the interval at which the load's limit is determined.
+// LimitEvery returns the interval at which the load's limit is determined.
 func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
-// LimitedBy returns the load's limit, and whether processors may be the cause instead: late answers slow lanes too.
+// LimitedBy returns the load's limit, and whether processors may be the cause instead, as late answers slow lanes, too.
 func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure bool) {
 	if m.Stopped {
 		if s.flights.flying() > 0 && !s.flights.silent(now) {
 			return bottleneck.Link, false
 		}
-		return bottleneck.Outage, false // an unanswered attempt may still land
+		return bottleneck.Outage, false // unanswered attempts may still be applied
 	}
 	s.ceilings.tables.look(now)
 	m.Reading = m.Reading && !s.Queues.Saturated()
@@ -41,7 +41,7 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	if word == bottleneck.Partition || word == bottleneck.Index {
 		unsure = s.observed.throttled.IsZero() || now.Sub(s.observed.throttled) > throttledLately
 		if unsure && s.ceilings.window.Bound(now) {
-			word = bottleneck.Link // a busy link makes answers late, and so lanes slow
+			word = bottleneck.Link // a busy link makes answers late, which makes lanes slow
 		} else if s.observed.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
@@ -52,10 +52,10 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	return word, unsure
 }
 
-// throttledLately is how long after a refusal for capacity the service certainly limits the load.
+// throttledLately is how long after a refusal for capacity the service is certain to limit the load.
 const throttledLately = 10 * time.Second
 
-// heldBy returns the obstacle of most lanes with rows. While rows arrive, only lanes with many rows count.
+// heldBy returns what most lanes with rows wait for. While rows arrive, only lanes with many rows count.
 func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
@@ -73,7 +73,7 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 		}
 	}
 	if m.Blocked != bottleneck.None && held[m.Blocked] > 0 {
-		return m.Blocked // a batch would leave
+		return m.Blocked // a batch could be sent otherwise
 	}
 	most := bottleneck.None
 	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk,
@@ -94,10 +94,10 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	case few != bottleneck.None:
 		return few
 	}
-	return bottleneck.Link // the last answers
+	return bottleneck.Link // only the last answers are missing
 }
 
-// holds returns the obstacle to sending a lane's rows, None if it has none, and whether it has many.
+// holds returns what a lane's rows wait for, or None, and whether the lane has many rows.
 func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.Word, many bool) {
 	memory, again := l.queue.Ready(), s.Cutter.Ready(i)
 	rows := again
@@ -135,10 +135,10 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 		}
 		return bottleneck.Partition, many
 	}
-	return bottleneck.None, false // it waits for more rows
+	return bottleneck.None, false // the lane waits for more rows
 }
 
-// manySeconds is how many seconds' worth of rows at its rate a lane needs to count as held back by its partition.
+// manySeconds is how many seconds its rows must last, at its rate, for a lane to count as held back by its partition.
 const manySeconds = 0.25
 
 func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
@@ -148,10 +148,10 @@ func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
 	return bottleneck.None
 }
 
-// limitedQueue is a lane's queue that releases only as many rows as the lane may send until the next checkpoint.
+// limitedQueue is a lane's queue, limited to the rows that the lane may send until the next checkpoint.
 type limitedQueue struct {
 	lane         *lane
-	checkpointer *keep.Checkpointer // nil if nothing is kept
+	checkpointer *keep.Checkpointer // nil if the load has no checkpoints
 	report       *ledger.ReportAttempts
 }
 

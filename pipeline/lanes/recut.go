@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Recut takes a new partition map. Lanes with unchanged ranges remain; others inherit the former lane's knowledge.
+// Recut sets a new partition map. Lanes with unchanged ranges remain; the others inherit what their former lanes knew.
 func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
@@ -64,8 +64,8 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// predecessorOf returns the lane whose rate a new lane begins with: among those that share keys with it, one with a
-// common bound, or else the one that has sent most. It returns nil if all are gaps.
+// predecessorOf returns the lane with whose rate a new lane begins. Of the lanes that share keys with it, that is one
+// with a common bound, or else the one that has sent the most. It returns nil if all of these are gaps.
 func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (found *lane) {
 	best := int64(-1)
 	for _, j := range from {
@@ -83,7 +83,7 @@ func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (f
 	return found
 }
 
-// sameRanges returns for each partition of a new map the old one with the same range, or -1.
+// sameRanges returns, for each partition of a new map, the old partition with the same range, or -1.
 func sameRanges(old, m *partitioner.Map) []int {
 	same := make([]int, m.Len())
 	j := 0
@@ -99,7 +99,7 @@ func sameRanges(old, m *partitioner.Map) []int {
 	return same
 }
 
-// overlaps returns for each partition of the old map the new ones that share keys with it.
+// overlaps returns, for each partition of the old map, the new partitions that share keys with it.
 func overlaps(old, m *partitioner.Map) [][]int {
 	over := make([][]int, old.Len())
 	first := 0
@@ -118,7 +118,7 @@ func overlaps(old, m *partitioner.Map) [][]int {
 	return over
 }
 
-// upper returns the encoded upper bound of a partition, nil for the last.
+// upper returns the encoded upper bound of a partition, or nil for the last one.
 func upper(m *partitioner.Map, i int) []byte {
 	if i+1 == m.Len() {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // Dispatch hands batches of lanes that may send to free workers. more means that the input continues. It returns the
-// time until another lane may send, and what blocks those that may.
+// time until another lane may send, and what blocks lanes that could send now.
 func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
 	for s.flights.open() && s.ceilings.window.Open(now) {
 		if wait := s.ceilings.wait(now); wait > 0 {
@@ -33,7 +33,7 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 				l.turn.stale = true
 				return wait, s.ceilings.tables.of("").word()
 			}
-			l.turn.at, l.turn.tableLimits = now.Add(wait), true // lanes of other tables may send
+			l.turn.at, l.turn.tableLimits = now.Add(wait), true // lanes of other tables may still send
 			continue
 		}
 		if wait := s.ceilings.share.begin(now); wait > 0 {
@@ -43,7 +43,7 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 		s.cut(l, now)
 		s.ceilings.share.end()
 	}
-	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
+	return time.Minute, bottleneck.Link // until a worker is free or an answer makes room on the link
 }
 
 func (s *Set) cut(l *lane, now time.Time) {
@@ -88,15 +88,15 @@ func (s *Set) cut(l *lane, now time.Time) {
 type Landing struct {
 	Answer   Answer
 	At       time.Time
-	Slot     int // number set for its lane by Mark
-	Retried  int // rows sent again
+	Slot     int // number that Mark gave its lane
+	Retried  int // number of rows sent again
 	Requests int
-	Table    string // among several
+	Table    string // name of the table, if there are several
 	Changed  bool   // the partitions may have changed
 	Err      error  // why the load cannot continue
 }
 
-// Landed takes the outcomes of a flight. ended means that the input has ended.
+// Landed takes a flight that has come back, with its outcomes. ended means that the input has ended.
 func (s *Set) Landed(r *Result, ended bool) Landing {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
@@ -113,7 +113,7 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 		if f.probe {
 			l.health.probing--
 		}
-		// Pacers identify a request by the moment reported to them when it left.
+		// Pacers identify a request by the time at which they were told that it was sent.
 		s.ceilings.tables.landed(l, f.left, r.done, &a)
 		changed = l.landed(f.left, r.done, a, s.options.Backoff)
 		s.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
@@ -161,7 +161,7 @@ func (s *Set) StartDisk(run func(func() error)) {
 	}
 }
 
-// Start sets where requests go: room is how many the connection can take, and addWorker starts a worker.
+// Start starts the workers, by calling addWorker. room returns how many requests the connection can take.
 func (s *Set) Start(room func() int, addWorker func()) {
 	s.flights.room, s.flights.silence.addWorker = room, addWorker
 	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
@@ -185,10 +185,11 @@ func (s *Set) InFlight() int { return s.flights.flying() }
 // WaitsMore reports whether a free worker begins to wait for memory now.
 func (s *Set) WaitsMore() bool { return s.flights.waitsMore() }
 
-// Busy reports whether requests or jobs of the disk are unfinished.
+// Busy reports whether requests or disk jobs are unfinished.
 func (s *Set) Busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
 
-// NextEvent returns the time, at most next, until something is due without an event. sends: batches are still cut.
+// NextEvent returns the time, at most next, until work is due even if no event arrives. sends means that batches are
+// still cut.
 func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
 	if wait, ok := s.Cutter.Wait(now); ok && sends {
 		next = min(next, wait)
@@ -205,15 +206,15 @@ func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Dura
 	return min(next, s.lookAgain())
 }
 
-// Worker sends flights one at a time.
+// Worker sends flights one after the other.
 type Worker struct {
 	Writer *writer.Writer
-	Table  string // table that rows go to, unless their flight names another
+	Table  string // table that rows go to, unless their flight names one
 	Ids    *keep.TableIDs
 	OnSend func([]table.Ref) // for tests
 }
 
-// Work sends flights until there are no more, or too many workers.
+// Work sends flights until there are no more, or there is one worker too many.
 func (w *Worker) Work(s *Set) error {
 	for n := range s.flights.out {
 		if n == nil {

@@ -7,25 +7,26 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// SharedLimits limit several loads of a process together: what they send in any second, except for one larger row, and
-// their requests in flight. Each load takes its part before a batch leaves. It is safe for concurrent use.
+// SharedLimits limits several loads of a process together: what they send in any second, except for a row that is
+// larger than that, and their requests in flight. Each load takes its part before it sends a batch. It is safe for
+// concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
 	rows     sharedRate
 	units    sharedRate
 	bytes    sharedRate
-	requests int // maximum in flight; 0 means no limit
+	requests int // maximum requests in flight; 0 means no limit
 	inFlight int
 	loads    []*share
 }
 
-// NewSharedLimits makes limits for loads that run together.
+// NewSharedLimits returns limits for loads that run at the same time.
 func NewSharedLimits(r Rates, requests int) *SharedLimits {
 	return &SharedLimits{rows: newSharedRate(r.MaxRows), units: newSharedRate(r.MaxWCU), bytes: newSharedRate(r.MaxBytes),
 		requests: requests}
 }
 
-// join makes the share of one load; nil limits give nil, which limits nothing.
+// join returns the share of a new load. The share of nil limits is nil, which limits nothing.
 func (l *SharedLimits) join() *share {
 	if l == nil {
 		return nil
@@ -37,10 +38,11 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. A bucket's burst may exceed the rate, so the last second's traffic counts.
+// sharedRate is a rate that loads share. As a bucket's burst may exceed it, the traffic of the last second is limited,
+// too.
 type sharedRate struct {
-	*ratelimit.Bucket             // nil without a limit
-	times             []time.Time // of the last second's batches; sent has their amounts
+	*ratelimit.Bucket             // nil if there is no limit
+	times             []time.Time // times of the last second's batches, whose amounts are in much
 	much              []float64
 	sum               float64
 }
@@ -78,23 +80,23 @@ func (r *sharedRate) take(now time.Time, n float64) {
 	r.times, r.much, r.sum = append(r.times, now), append(r.much, n), r.sum+n
 }
 
-// share is one load's share of the limits. Its methods are called by the load's dispatcher; nil limits nothing.
+// share is one load's share of the limits. Its methods are called by the load's dispatcher. A nil share limits nothing.
 type share struct {
 	of       *SharedLimits
-	freed    chan struct{} // a request of another load has ended
-	turn     bool          // between begin and sent: the limits are locked
+	freed    chan struct{} // has a token when a request of another load has ended
+	turn     bool          // the limits are locked, from begin to sent or end
 	inFlight int
 	refused  time.Time // when it was last refused a request
 }
 
 const (
-	// For this long, a load that was refused a request precedes loads with more requests, unless it has got one since.
+	// refusedLately is how long a load that was refused a request precedes loads with more requests.
 	refusedLately = 100 * time.Millisecond
-	// askAgain is the interval at which an unwoken load asks again.
+	// askAgain is the interval at which a load asks again if it is not woken.
 	askAgain = 50 * time.Millisecond
 )
 
-// begin returns the time until the load may send a batch. If 0, others wait until sent or end: the room is reserved.
+// begin returns the time until the load may send a batch. If it is 0, the other loads wait until sent or end is called.
 func (s *share) begin(now time.Time) time.Duration {
 	if s == nil {
 		return 0
@@ -145,7 +147,7 @@ func (s *share) sent(now time.Time, rows int, units, bytes float64) {
 	s.end()
 }
 
-// end ends the turn of begin, unless sent has ended it.
+// end ends the turn that begin has begun, unless sent has ended it.
 func (s *share) end() {
 	if s != nil && s.turn {
 		s.turn = false
@@ -166,7 +168,7 @@ func (s *share) landed() {
 	l.wakeNext()
 }
 
-// wakeNext wakes the load with the fewest requests among those waiting for one. The limits are locked.
+// wakeNext wakes the load with the fewest requests of those that wait for one. The limits must be locked.
 func (l *SharedLimits) wakeNext() {
 	var next *share
 	for _, o := range l.loads {
@@ -182,7 +184,7 @@ func (l *SharedLimits) wakeNext() {
 	}
 }
 
-// leave returns the share of a load that has ended.
+// leave gives back the share of a load that has ended.
 func (s *share) leave() {
 	if s == nil {
 		return
@@ -201,7 +203,7 @@ func (s *share) leave() {
 	l.wakeNext()
 }
 
-// woken delivers when the load may ask again.
+// woken returns a channel that delivers when the load may ask again.
 func (s *share) woken() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -209,7 +211,7 @@ func (s *share) woken() <-chan struct{} {
 	return s.freed
 }
 
-// rates returns the limits in rows, units and bytes a second, 0 for none.
+// rates returns the limits in rows, units and bytes per second; 0 means none.
 func (s *share) rates() (rows, units, bytes float64) {
 	if s == nil {
 		return 0, 0, 0
@@ -217,5 +219,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
 
-// Woken delivers when the load may again ask for a request that other loads held.
+// Woken returns a channel that delivers when other loads have freed a request that the load waits for.
 func (s *Set) Woken() <-chan struct{} { return s.ceilings.share.woken() }

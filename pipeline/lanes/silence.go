@@ -9,43 +9,44 @@ import (
 
 // A service that accepts requests without answering would hold every worker until the time-out, long after it has
 // recovered. So a request that is silent for much longer than usual no longer counts as in flight, and another worker
-// takes its place. It keeps its rows until it is answered or times out, so that none is sent twice or overtaken. A lane
-// without an answer since is probed with single rows, one lane at a time; if no lane gets answers, all are.
+// takes its place. It keeps its rows until it is answered or times out, so that no row is sent twice or overtaken. A
+// lane that has had no answer since is probed with single rows, one lane after another. If no request sent since has
+// been answered, all lanes are probed in this way.
 
 const (
 	silentFor   = 2 * time.Second // minimum silence of a request
-	silentBegin = 3 * time.Second // minimum before the first answer
-	silentShare = 15              // the minimum is at least the time-out divided by this
-	silentLarge = 2               // and this many times its transfer time, including earlier requests
+	silentBegin = 3 * time.Second // minimum silence before the first answer
+	silentShare = 15              // the silence is at least the time-out divided by this
+	silentLarge = 2               // and this many times the transfer time, including earlier requests
 	probeFor    = time.Second     // minimum silence of a probe
-	probeShare  = 30              // the minimum of a probe is at least the time-out divided by this
-	// silentProbes limits the silent probes to the number sent in one time-out.
+	probeShare  = 30              // silence of a probe is at least the time-out divided by this
+	// silentProbes limits the silent probes to the number that are sent in one time-out.
 	silentProbes = probeShare + 2
-	// silentRequests limits the other silent requests per worker: two outages in a time-out make that many.
+	// silentRequests limits the other silent requests per worker: two outages within a time-out cause so many.
 	silentRequests = 2
-	// A suspended machine has answers to read before it may declare silence, so it must find silence twice in a row.
+	// A request must be overdue at two checks in a row: after a suspended machine wakes, it first has to read answers.
 	silenceAgain = 200 * time.Millisecond
 )
 
-// silence is what flights know about unanswered requests.
+// silence is the part of flights about unanswered requests.
 type silence struct {
-	timeout      time.Duration // of a request
-	count        int           // unanswered requests that no longer count as in flight
-	lastAnswered time.Time     // when the last answered request left
-	lookAt       time.Time     // when more may fall silent
-	addWorker    func()        // starts another worker; nil without workers
+	timeout      time.Duration // time-out of a request
+	count        int           // number of unanswered requests that no longer count as in flight
+	lastAnswered time.Time     // when the last answered request was sent
+	lookAt       time.Time     // when to check next whether requests are silent
+	addWorker    func()        // starts another worker; nil if there are no workers
 }
 
 // hearing is the common state of lanes that get no answers.
 type hearing struct {
-	hung   int // lanes that get no answers
-	probes int // how many of these may be probed concurrently
+	hung   int // number of lanes that get no answers
+	probes int // how many of these lanes may be probed concurrently
 }
 
-// MostSilent limits the silent requests.
+// MostSilent returns the maximum number of silent requests.
 func MostSilent(workers int) int { return silentRequests*workers + silentProbes }
 
-// patience is how long a flight is awaited before it counts as silent.
+// patience returns the time without an answer after which a flight counts as silent.
 func (f *flights) patience(n *flight) time.Duration {
 	usual := max(time.Duration(silentMeans*max(f.took, n.lane.health.took)*float64(time.Second)), silentLarge*n.onLink)
 	if n.probe {
@@ -57,7 +58,7 @@ func (f *flights) patience(n *flight) time.Duration {
 	return max(silentFor, f.silence.timeout/silentShare, usual)
 }
 
-// fallSilent returns the flights that become silent now, up to the limit. Call it again at lookAt.
+// fallSilent returns the flights that become silent now, up to the limit. It must be called again at lookAt.
 func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 	if now.Before(f.silence.lookAt) || f.silence.addWorker == nil {
 		return nil
@@ -84,7 +85,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		delete(f.away, n)
 		n.silent = true
 		f.silence.count++
-		// The request has left: of the copies only the message remains.
+		// The request was sent, so of the copies only the message remains.
 		f.bytes -= n.bytes - n.bytes/requestCopies
 		n.bytes /= requestCopies
 		f.idle = append(f.idle, new(flight))
@@ -93,7 +94,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 	return silent
 }
 
-// FallSilent continues without the unanswered requests. It returns tables whose partitions may have changed.
+// FallSilent makes the load continue without silent requests. It returns tables whose partitions may have changed.
 func (s *Set) FallSilent(now time.Time) (changed []string) {
 	for _, n := range s.flights.fallSilent(now) {
 		s.ceilings.silent(&n.mark)
@@ -109,7 +110,7 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 	return changed
 }
 
-// fellSilent notes that a flight of the lane is silent, and reports whether the whole lane now is.
+// fellSilent notes that a flight of the lane is silent, and reports whether that makes the whole lane silent.
 func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	l.away.requests--
 	l.away.rows -= len(n.Rows)
@@ -128,7 +129,7 @@ func (s *Set) hang(l *lane, now time.Time) bool {
 	}
 	l.health.hung, l.health.down, l.turn.stale = true, true, true
 	s.hearing.hung++
-	l.pacer.Unavailable(now) // keeps its rate
+	l.pacer.Unavailable(now) // the pacer keeps its rate
 	return true
 }
 
@@ -140,7 +141,7 @@ func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
 		return
 	}
 	l.health.hung, l.turn.stale = false, true
-	s.hearing.probes = min(2*s.hearing.probes, len(s.all)) // others may also be back
+	s.hearing.probes = min(2*s.hearing.probes, len(s.all)) // others may be answered again, too
 	if s.countHung(); s.hearing.hung == 0 {
 		s.hearing.probes = 1
 	}
@@ -167,13 +168,13 @@ func (s *Set) mayProbe() bool {
 	return n < s.hearing.probes
 }
 
-// landedLate notes the end of a silent request. It says nothing about capacity, as others have been sent since.
+// landedLate notes the end of a silent request. That says nothing about capacity, as other requests were sent since.
 func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)
 	l.tally.unavailable += int64(a.Unavailable)
 	if a.failed == a.Rows && !l.health.lastAnswered.After(n.left) {
-		l.health.failures++ // a row may be the cause
+		l.health.failures++ // one of its rows may be the cause
 	}
 	l.tried(now, a)
 }

@@ -9,20 +9,20 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// How lanes are sampled to find the slowest.
+// Constants for sampling the lanes to find the slowest one.
 const (
 	sampleEvery = 250 * time.Millisecond
 	rateMemory  = 5 * time.Second // approximate time over which a lane's rate is measured
 )
 
-// How long a partition's rows must have waited for it to be named as the slowest.
+// A partition is named as the slowest if its rows have waited for at least each of these.
 const (
 	slowestLeast = time.Second
-	slowestShare = 0.25 // of the load's time
-	slowestRatio = 2    // times the median wait of the others
+	slowestShare = 0.25 // as a share of the load's time
+	slowestRatio = 2    // as a multiple of the median of the partitions
 )
 
-// Count adds the partitions that the load has used to the report.
+// Count sets the numbers of partitions, and the slowest one, in the report.
 func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Partitions = s.Sending()
 	for _, l := range s.all {
@@ -34,7 +34,8 @@ func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Slowest = s.slowest(time.Since(start))
 }
 
-// Sample samples the waiting rows of each lane at intervals. It returns how many seconds the slowest lane still needs.
+// Sample samples the waiting rows of each lane at intervals. It then returns how many seconds the slowest lane still
+// needs; ok is false if that is unknown.
 func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {
@@ -57,16 +58,16 @@ func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	return left, true
 }
 
-// backlog is how long rows have waited in a lane, and how fast they left meanwhile.
+// backlog measures how long rows have waited in a lane, and how fast they left meanwhile.
 type backlog struct {
-	sampled int64         // rows that were final at the last sample
-	waited  bool          // rows waited then
+	sampled int64         // number of rows that were final at the last sample
+	waited  bool          // rows waited at the last sample
 	waiting time.Duration // for how long rows have waited
 	rate    float64       // recent rows per second while rows waited; 0 means unknown
 }
 
-// sample takes the number of rows waiting in the lane after the passed time. Only time with waiting rows shows the
-// partition's speed; one that accepts nothing for a while is expected to recover its speed.
+// sample takes the number of rows that wait in the lane, and the time passed since the last sample. Only time with
+// waiting rows shows the partition's speed. One that accepts nothing for a while is expected to recover its speed.
 func (l *lane) sample(passed time.Duration, rows int64) {
 	waited := l.backlog.waited
 	l.backlog.waited = rows > 0
@@ -87,7 +88,7 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 	l.backlog.rate += (rate - l.backlog.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
-// slowest returns the partition whose rows waited by far the longest, or nil if waits were shared among the partitions.
+// slowest returns the partition whose rows waited by far the longest, or nil if there is no such partition.
 func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.turn.begun.IsZero() })
 	if len(used) < 2 {

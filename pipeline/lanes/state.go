@@ -7,16 +7,16 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// State is one partition's queue.
+// State describes a lane, for observers.
 type State struct {
 	Partition   int     `json:"partition"`
-	Table       string  `json:"table,omitempty"` // if there are several; empty for rows that wait for their table
-	From        string  `json:"from"`            // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`            // capacity units per second that it is assumed to accept; 0 means unknown
+	Table       string  `json:"table,omitempty"` // if there are several; "" for rows that wait for their table
+	From        string  `json:"from"`            // first key value; "" for the first partition
+	Rate        float64 `json:"rate"`            // capacity units per second that it seems to accept; 0 means unknown
 	Pace        string  `json:"pace"`            // start, measure, cruise or known
-	Queued      int     `json:"rows_queued"`     // in memory, ready to go
+	Queued      int     `json:"rows_queued"`     // rows in memory that may be sent
 	Spilled     bool    `json:"spilled"`         // more rows are on disk
-	Retrying    int     `json:"rows_to_retry"`   // includes rows that wait for another row of their key
+	Retrying    int     `json:"rows_to_retry"`   // including rows that wait for another row of their key
 	InFlight    int     `json:"in_flight"`       // requests
 	Final       int64   `json:"rows_final"`
 	Throttled   int64   `json:"rows_throttled"`
@@ -25,7 +25,7 @@ type State struct {
 	Trouble     string  `json:"trouble,omitempty"`
 }
 
-// States describes each lane.
+// States returns the states of all lanes.
 func (s *Set) States() []State {
 	all := make([]State, 0, len(s.all))
 	for i, l := range s.all {
@@ -48,7 +48,8 @@ func (s *Set) Out() (all []checkpoint.Position) {
 	return all
 }
 
-// Ranges returns the lanes and, with allowances, how many rows each may send; a gap sends none.
+// Ranges returns the key ranges of the lanes. If allowances is set, it includes how many rows each may send, which is
+// none for a gap.
 func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	lanes := make([]checkpoint.LaneRange, len(s.all))
 	for i, l := range s.all {
@@ -60,7 +61,8 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns the lanes' queued rows. If ordered, rows of a key wait from the first up to end, where reading is.
+// Waiting returns the lanes' queued rows. If rows are ordered, all records from the first waiting one of a key range up
+// to end, where reading is, count as waiting.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

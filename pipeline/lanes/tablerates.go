@@ -7,10 +7,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// tableRates are the rates of tables over all their lanes, by name. A load into one table has one, unnamed.
+// tableRates has the rates of tables over all their lanes, by name. For a load into one table, the name is "".
 type tableRates map[string]*tableRate
 
-// tableRate is the rate of one table, and its report.
+// tableRate is the rate of one table, and whether it limits.
 type tableRate struct {
 	ratelimit.Table
 	found  bool // a trial has shown that the table limits, and no later one has refuted that
@@ -26,7 +26,7 @@ func (t tableRates) of(name string) *tableRate {
 	return r
 }
 
-// shared reports whether all lanes are held to one rate.
+// shared reports whether one rate limits all lanes.
 func (t tableRates) shared(now time.Time) bool {
 	if len(t) != 1 {
 		return false
@@ -37,14 +37,16 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. Which rate a lane waits for means nothing: its own barely exceeds its table share.
+// look notes which tables limit. A lane's own wait does not show that, as its rate is barely above its share of the
+// table's.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))
 	}
 }
 
-// note takes whether the table has a rate, whether that is on trial, and whether it has recently held a batch back.
+// note notes whether the table has a rate, whether a trial of it is running, and whether it has recently held back a
+// batch.
 func (r *tableRate) note(on, trying, held bool) {
 	if !trying || !on {
 		r.found = on
@@ -52,7 +54,8 @@ func (r *tableRate) note(on, trying, held bool) {
 	r.limits = r.found && held
 }
 
-// word returns the limit of a lane that waits for its table's rate. Until a trial confirms that, it is the partition.
+// word returns the limit of a lane that waits for its table's rate. Until a trial confirms that rate, the limit is the
+// partition.
 func (r *tableRate) word() bottleneck.Word {
 	if r.found {
 		return bottleneck.Table
@@ -60,7 +63,7 @@ func (r *tableRate) word() bottleneck.Word {
 	return bottleneck.Partition
 }
 
-// landed takes a lane's answer, and notes in it the units that the table refused: they say nothing about the partition.
+// landed takes a lane's answer. It notes in it the units that the table refused, which say nothing about the partition.
 func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)
 	switch {
