@@ -10,17 +10,17 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// rejects keeps rejected records; a *rundir.Folder implements it.
+// rejects keeps rejected records. *rundir.Folder implements it.
 type rejects interface {
 	Reject(header int, r table.Reject) error
 	Flush() error
 }
 
-// ErrLimit ends a load with too many bad rows.
+// ErrLimit ends a load in which too many rows were rejected.
 var ErrLimit = errors.New("too many rejected rows")
 
-// Ends receives how each record of a load ends, once, by its source and its number, which counts from 0. One goroutine
-// of the load calls it, so it must not block. A record that is never reported is unfinished.
+// Ends is told, once, how each record of a load ends. A record is given by its source and its number, from 0. One
+// goroutine of the load calls the methods, so they must not block. A record that is never reported is unfinished.
 type Ends interface {
 	Written(source int, record int64)
 	Superseded(source int, record int64)
@@ -35,16 +35,16 @@ type Account struct {
 	Rejects  rejects
 	OnReject func(*rundir.Reason) // may be nil
 	OnKept   func(source int, r *table.Reject)
-	Ends     Ends           // may be nil; then rejects are kept
-	Options  writer.Options // of the writers
+	Ends     Ends           // if nil, rejects are kept
+	Options  writer.Options // options of the writers
 	Files    *Files
 	Limit    MaxErrors
 	Stop     func(error)          // stops the load
 	Tables   *Tables              // nil if there is one table
-	Hot      *partitioner.HotKeys // of final rows; in a dry run, of all
-	DryRows  int64                // rows of a dry run
+	Hot      *partitioner.HotKeys // keys of final rows or, in a dry run, of all rows
+	DryRows  int64                // number of rows of a dry run
 	Asides   *asides              // nil if bad inputs end the load
-	// Form appends a row whose record was not kept, in the form of rejects.
+	// Form appends a row, in the form of rejects, in place of a record that was not kept.
 	Form func(dst, body []byte) []byte
 }
 
@@ -125,7 +125,7 @@ func (a *Account) refused(r table.Ref, o table.Outcome) {
 		a.Counts.MaybeApplied++
 	}
 	if c := a.Options.Increments; c != nil {
-		c.Rejected(r, o.MaybeApplied) // only the cutter knows that it gave the row up
+		c.Rejected(r, o.MaybeApplied) // a row that the cutter has given up is known only here
 	}
 	if len(rejected.Raw) == 0 && a.Ends == nil {
 		rejected.Raw = a.Form(nil, r.Body())
@@ -200,7 +200,8 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys returns the partition keys with too many final rows for the number of lanes. Whole inputs need fewer.
+// HotKeys returns the partition keys that have too many rows for the number of lanes. In a whole input, fewer rows
+// count.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

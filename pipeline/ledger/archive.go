@@ -11,15 +11,16 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Archive holds rows that are too old for a table. Nil means none.
+// Archive keeps rows that are too old for a table, in files. A nil Archive keeps none.
 type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
-	// failed is why the files lack a record counted as archived: no checkpoint may then be written.
+	// failed is why the files lack a record counted as archived. If it is not nil, no checkpoint may be written.
 	failed error
 }
 
-// NewArchive opens an archive's files as of the last checkpoint; nil if the plan has none. A dry run writes none.
+// NewArchive opens the files of the archive as of the last checkpoint. It returns nil if the plan has no archive. In a
+// dry run, nothing is written.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
@@ -41,7 +42,7 @@ func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snap
 	return a, err
 }
 
-// archivePrefix distinguishes the archive's files from the run folder's in a checkpoint.
+// archivePrefix distinguishes, in a checkpoint, files of the archive from files of the run folder.
 const archivePrefix = "archive:"
 
 // Keep adds the flushed lengths of the files to a checkpoint.

@@ -4,7 +4,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// Counted holds the counts of a running load. The dispatcher's goroutine keeps it while rows are in flight.
+// Counted holds the counts of a running load. It belongs to the dispatcher's goroutine while rows are in flight.
 type Counted struct {
 	ReportBad
 	ReportCounts
@@ -22,10 +22,10 @@ type Counted struct {
 	// LimitedBy lists the limits of this attempt's speed, the longest first (docs/tuning.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
-	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
+	Timeline *Timeline `json:"-"` // timeline of this attempt; nil if no row was ever in flight
 }
 
-// Counters returns the counts over all attempts.
+// Counters returns the counts over all attempts, by name.
 func (r *Counted) Counters() map[string]int64 {
 	c := map[string]int64{}
 	for name, n := range r.lasting() {
@@ -53,7 +53,7 @@ func (r *Counted) Resume(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.Since = s.Begun
-	r.Unfinished = r.Read - r.Final() // until the ledger sets it
+	r.Unfinished = r.Read - r.Final() // until complete sets it
 	r.WrittenBefore = r.Written
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // later records are read again

@@ -9,25 +9,26 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Files are what a load writes besides rows, all in the run folder or where the user says. Unneeded ones are nil.
+// Files holds the files that a load writes, in the run folder or where the user says. Files that it does not need are
+// nil.
 type Files struct {
 	Folder       *rundir.Folder
 	Stamps       *stamps
 	RepeatedRows *repeatedRows
 	Returned     *returnedKeys
 	Archive      *Archive
-	Blocks       *rundir.Journal // hashes of inputs that are loaded only once
+	Blocks       *rundir.Journal // hashes of inputs, if each is loaded only once
 	Known        keep.Known
-	RejectIndex  *rundir.Journal // if the load may read its inputs by a schedule
+	RejectIndex  *rundir.Journal // index of rejects, if inputs may be read by a schedule
 }
 
-// BlockBytes is the checkpoint counter for the length of the journal of blocks.
+// BlockBytes names the checkpoint counter for the length of the journal of blocks.
 const BlockBytes = "block_bytes"
 
-// IndexBytes is the checkpoint counter for the length of the index of rejects.
+// IndexBytes names the checkpoint counter for the length of the index of rejects.
 const IndexBytes = "index_bytes"
 
-// journals returns the append-only files, by the checkpoint counter of their length.
+// journals returns the append-only files, by the name of the checkpoint counter for their length.
 func (f *Files) journals() map[string]*rundir.Journal {
 	all := map[string]*rundir.Journal{}
 	if f.RepeatedRows != nil {
@@ -75,7 +76,7 @@ func (f *Files) Open() []*os.File {
 	return all
 }
 
-// Close closes the files except the run folder, and notes their paths.
+// Close closes all files except the run folder, and sets the paths of archive files in the counts.
 func (f *Files) Close(counts *Counted) error {
 	err := f.Stamps.Close()
 	for _, j := range f.journals() {

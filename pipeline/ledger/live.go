@@ -13,33 +13,34 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A live source changes while it is read. After an interruption, unfinished records may have changed or disappeared, so
-// the new attempt numbers the records it reads anew and removes unfinished records from the counts. Final records
-// remain counted, though they may be read again; ReadAgain counts that. So the ledger always balances.
+// A live source changes while it is read. After an interruption, unfinished records may have changed or disappeared. So
+// the new attempt gives records new numbers, and removes unfinished records from the counts. Final records remain
+// counted, although they may be read again, which ReadAgain counts. So the ledger always balances.
 
-// ReportLive describes sources that change while being read: each row is from a moment between ReadFrom and ReadTo.
+// ReportLive describes sources that change while they are read. Each row is from a moment between ReadFrom and ReadTo.
 type ReportLive struct {
-	source.Position // of a frozen source that others also write: an archive, an export, or changes (the last settled one)
+	source.Position // where to follow the changes of a frozen source; for a load of changes, the last settled one
 
 	Live bool `json:"live,omitempty"`
-	// ReadAgain counts records that were final in one attempt and read again in the next. Other counts include both.
+	// ReadAgain counts records that were final in one attempt and were read again in the next. Other counts include them
+	// twice.
 	ReadAgain int64          `json:"read_again,omitempty"`
-	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, in all attempts
+	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, over all attempts
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
-	Moments   []ReportMoment `json:"moments,omitempty"` // of each source, if there are no more than 1,000
+	Moments   []ReportMoment `json:"moments,omitempty"` // one for each source, if there are at most 1,000
 
-	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots are those read by
-	// all attempts, with the ranges read from each: from a row up to the beginning of the next range.
+	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots has those that all
+	// attempts have read, with the ranges read from each. A range ends where the next one begins.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
-	// Division says where the ranges begin, in the form of the source: a comparison with the run reads the same ones.
+	// Division says where the ranges begin, as encoded by the source. A comparison with the run reads the same ranges.
 	Division []byte `json:"division,omitempty"`
 
-	origin   source.Snapshots // nil if the source has none
+	origin   source.Snapshots // nil if the source has no snapshots
 	earlier  []source.Snapshot
 	division []byte
 	resumed  bool
-	names    []string // of sources
+	names    []string // names of sources
 	of       []*ReportMoment
 }
 
@@ -53,7 +54,7 @@ type ReportMoment struct {
 // maxMoments limits the sources with moments in a report.
 const maxMoments = 1000
 
-// BeginMoments begins the moments of a load, after those of earlier attempts.
+// BeginMoments begins the moments of a load, with those of earlier attempts.
 func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	r.Position = planned.Position
 	if r.Live = planned.Live; !r.Live {
@@ -108,7 +109,7 @@ func (r *ReportLive) all() []source.Snapshot {
 	return append(slices.Clone(r.earlier), r.origin.Snapshots()...)
 }
 
-// KeepMoments returns the moments for the next attempt, each extended to the end of its millisecond.
+// KeepMoments returns the moments for the next attempt. Each is extended to the end of its last millisecond.
 func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 	for source, m := range r.of {
 		if m != nil {
@@ -119,7 +120,7 @@ func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 	return all
 }
 
-// KeepSnapshots returns this attempt's snapshots for the next one's report.
+// KeepSnapshots returns the snapshots of all attempts, or else the position, for the report of the next attempt.
 func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 	if all := r.all(); len(all) > 0 {
 		return json.Marshal(all)
@@ -130,11 +131,11 @@ func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 	return nil, nil
 }
 
-// CompleteMoments adds the moments of each source, and the snapshots.
+// CompleteMoments sets the moments of each source, and the snapshots, in the report.
 func (r *ReportLive) CompleteMoments() {
 	if r.origin != nil {
 		r.Snapshots, r.Division = r.all(), r.division
-		// A resuming attempt cannot join the previous one's snapshot, which may not have been noted before a kill.
+		// A resumed load reads another snapshot than its previous attempt, whose snapshot a kill may have left unrecorded.
 		one := len(r.Snapshots) <= 1 && !r.resumed
 		r.Consistent = &one
 	}
@@ -151,20 +152,20 @@ func (r *ReportLive) CompleteMoments() {
 // Follower tracks how far a load of changes is in the log of their source. The zero value is ready to use.
 type Follower struct{ marks []followMark }
 
-// followMark is the place in the log of the changes up to a position.
+// followMark is the place in the log that the changes before a position have reached.
 type followMark struct {
 	end checkpoint.Position
 	of  source.Followed
 }
 
-// Read notes the place in the log of a split that ends at a position. Splits must be in order.
+// Read notes the place in the log that a split, which ends at a position, has reached. Splits must be in order.
 func (f *Follower) Read(end checkpoint.Position, of source.Followed) {
 	if of.Last != nil {
 		f.marks = append(f.marks, followMark{end, of})
 	}
 }
 
-// Settled returns the place of the last split whose records all precede a position, if that is new.
+// Settled returns the place in the log of the last split whose records all come before a position, if that is new.
 func (f *Follower) Settled(before checkpoint.Position) (last source.Followed, any bool) {
 	n := 0
 	for n < len(f.marks) && f.marks[n].end <= before {

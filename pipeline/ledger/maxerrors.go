@@ -8,15 +8,15 @@ import (
 
 // MaxErrors is the number of rejected rows above which the load stops.
 type MaxErrors struct {
-	Rows    int64 // -1 sets no limit
+	Rows    int64 // -1 means no limit
 	Percent float64
-	Share   bool // Percent counts, not Rows
+	Share   bool // the limit is Percent instead of Rows
 }
 
-// percentFrom is the minimum number of rows for a share of errors: otherwise a bad first row would be 100 %.
+// percentFrom is the number of rows from which on a share is measured: a bad first row would be 100 %.
 const percentFrom = 1000
 
-// ParseMaxErrors reads N or N%.
+// ParseMaxErrors parses N or N%.
 func ParseMaxErrors(text string) (MaxErrors, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(number, 64)
@@ -32,7 +32,7 @@ func ParseMaxErrors(text string) (MaxErrors, error) {
 	return MaxErrors{Rows: n}, nil
 }
 
-// Exceeded reports whether the load must stop. At the end a share is measured over any number of rows.
+// Exceeded reports whether the load must stop. At the end of a load, a share is measured over any number of rows.
 func (m MaxErrors) Exceeded(rejected, read int64, end bool) bool {
 	if m.Share {
 		return rejected > 0 && (end || read >= percentFrom) && float64(rejected)*100 > m.Percent*float64(read)

@@ -12,12 +12,12 @@ type Progress struct {
 	Ended              Ended
 	Retried, Throttled atomic.Int64
 	BytesRead          atomic.Int64
-	BytesTotal         atomic.Int64 // -1 when a source is a stream
-	Limit              atomic.Int64 // maximum of records read; 0 means all
-	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for its waiting rows; 0 unknown
+	BytesTotal         atomic.Int64 // -1 if a source is a stream
+	Limit              atomic.Int64 // maximum number of records to read; 0 means all
+	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for its waiting rows; 0 means unknown
 	Waiting            atomic.Pointer[Wait]
-	Swept              atomic.Int64 // rows sent more than once and checked for surplus copies
-	Settled            atomic.Int64 // source time of the last settled change in ms since 1970; 0 unknown
+	Swept              atomic.Int64 // rows sent more than once that were checked for surplus copies
+	Settled            atomic.Int64 // source time of the last settled change in ms since 1970; 0 means unknown
 	Done               atomic.Bool
 	Hindrance          Hindrance
 
@@ -30,7 +30,7 @@ type Wait struct {
 	Why   string    `json:"why"`
 }
 
-// Wait returns the cause of the current wait, nil for none.
+// Wait returns the current wait, or nil.
 func (p *Progress) Wait() *Wait {
 	if w := p.Waiting.Load(); w != nil && time.Until(w.Until) > 0 {
 		return w
@@ -46,10 +46,11 @@ type Ended struct {
 // Hindrance is the current limit of the load's speed.
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
-	Trouble   atomic.Value  // string: the service's answer while it accepts no row
+	Trouble   atomic.Value  // string: the service's answer while it does not accept rows
 }
 
-// Lag returns how many changes read are not settled, and the last settled one's age; false if records have no times.
+// Lag returns the number of changes that were read but are not settled, and the age of the last settled one. known is
+// false if changes have no times.
 func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	settled := p.Settled.Load()
 	e := &p.Ended
@@ -57,7 +58,7 @@ func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	return changes, max(0, time.Since(time.UnixMilli(settled))), settled > 0
 }
 
-// LookUps returns how many rows that may have been written were looked up, how many found, and in how many requests.
+// LookUps returns how many rows that may have been written were looked up and found, and the number of requests for it.
 func (p *Progress) LookUps() (rows, found, requests int64) {
 	if n := p.Numbers.Load(); n != nil {
 		return n.Searched.Load(), n.Found.Load(), n.Requests.Load()

@@ -12,18 +12,19 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// repeatedRows are rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper
-// checks that each is in the table only once. Nil if repeated rows do no harm or are repeated blindly.
+// repeatedRows keeps rows that are numbered by the service and were sent more than once, in a file of the run folder. A
+// sweeper checks that each is in the table only once. It is nil if that does not matter or --at-least-once allows it.
 type repeatedRows struct {
 	journal *rundir.Journal
 	numbers *writer.AutoIncrement
 	line    []byte
 }
 
-// DoubtBytes is the checkpoint counter for the length of the file.
+// DoubtBytes names the checkpoint counter for the length of the file.
 const DoubtBytes = "doubt_bytes"
 
-// OpenRepeatedRows opens the file in a run folder, cut to the length that the last checkpoint expects.
+// OpenRepeatedRows opens the file in a run folder and truncates it to the length keep, which the last checkpoint
+// expects.
 func OpenRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
 	return &repeatedRows{journal: j, numbers: numbers}, err
@@ -43,7 +44,7 @@ func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 
 func (d *repeatedRows) Empty() bool { return d == nil || d.journal.Length() == 0 }
 
-// Each calls do with at most most rows at a time, grouped by ordering key.
+// Each calls do with all rows, at most most in each call, grouped by ordering key.
 func (d *repeatedRows) Each(most int, do func(byKey [][]writer.Doubt) error) error {
 	return d.journal.Read(func(r *bufio.Reader) error {
 		for more := true; more; {

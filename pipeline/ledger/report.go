@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ReportOutcome is how a load ended.
+// ReportOutcome tells how a load ended.
 type ReportOutcome struct {
 	State    string `json:"state"`
 	ExitCode int    `json:"exit_code"`
@@ -25,14 +25,14 @@ type ReportTarget struct {
 	RunDir  string `json:"run_dir"`
 	Deletes bool   `json:"-"`                 // the load deletes rows
 	Changes bool   `json:"changes,omitempty"` // each record is a change of its row
-	Remade  bool   `json:"-"`                 // the table was dropped and made again: the run cannot be resumed
+	Remade  bool   `json:"-"`                 // the table was dropped and created again, so the run cannot be resumed
 }
 
 // ReportRejects describes the rejected records and how to read them.
 type ReportRejects struct {
 	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // files of rejected records, with the reasons last
 	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
-	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of their text, if neither UTF-8 nor the input's
+	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // encoding of their text; "" means UTF-8
 	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // flags for reading them, if they are CSV
 	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files need different flags
 }
@@ -41,22 +41,22 @@ type ReportRejects struct {
 type ReportBad struct {
 	BadInputs []keep.BadInput `json:"bad_inputs,omitempty"`
 
-	OfInputs int `json:"-"` // of all inputs, including the bad ones
+	OfInputs int `json:"-"` // number of all inputs, including the bad ones
 }
 
 // ReportSource describes the source: the command, its inputs and their loaded columns.
 type ReportSource struct {
 	Command   string            `json:"command,omitempty"`
-	Arguments []string          `json:"arguments,omitempty"` // arguments of that command
-	Directory string            `json:"directory,omitempty"` // folder of the command
+	Arguments []string          `json:"arguments,omitempty"` // arguments of the command
+	Directory string            `json:"directory,omitempty"` // working folder of the command
 	Inputs    []string          `json:"inputs"`
 	Schema    []ReportColumn    `json:"schema"`
 	Fields    []ReportField     `json:"-"`               // columns read, including those used only in expressions
-	Separator string            `json:"-"`               // separator of splice(auto, …); empty without one
-	Units     map[string]string `json:"units,omitempty"` // of the table's columns by name, including those of earlier runs
+	Separator string            `json:"-"`               // separator of splice(auto, …); "" if it is not used
+	Units     map[string]string `json:"units,omitempty"` // units by table column, including those of earlier runs
 }
 
-// ReportCounts counts how the records read ended. The account keeps it.
+// ReportCounts counts how the records that were read have ended.
 type ReportCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -68,9 +68,9 @@ type ReportCounts struct {
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, because their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
-	// Seams counts the Rejected that are headers and marks of joined files, which --max-errors does not count.
+	// Seams counts those of Rejected that are headers and byte-order marks inside joined files. --max-errors ignores them.
 	Seams int64 `json:"seams,omitempty"`
-	// ExpiredCells counts cells too old for the table, without which rows were written (--drop-expired, Target.Expires).
+	// ExpiredCells counts cells that were too old for the table and were left out of their rows (--drop-expired, Aging).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
 	WrittenBefore int64 `json:"-"` // rows written by earlier attempts
@@ -78,21 +78,22 @@ type ReportCounts struct {
 
 // ReportTables describes several tables, and the files of archived rows.
 type ReportTables struct {
-	Created      bool          `json:"created"`                 // the run made the table
-	Tables       []ReportTable `json:"tables,omitempty"`        // by name, if there are several
+	Created      bool          `json:"created"`                 // the run created the table
+	Tables       []ReportTable `json:"tables,omitempty"`        // in the order of names, if there are several
 	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // time from which ages are counted
 	ArchiveFiles []string      `json:"archive_files,omitempty"` // files of archived rows
 }
 
 // ReportAttempts counts the attempts of the run.
 type ReportAttempts struct {
-	Attempts int   `json:"attempts"`           // of this run, including this one; the counters cover all
+	Attempts int   `json:"attempts"`           // number of attempts, including this one; counters cover all of them
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is until when a request may still repeat a row, by the service's clock (Checkpoint.Repeats); zero if none.
+	// LateUntil is the time, by the service's clock, until which a request may still repeat a row; zero if none may. It is
+	// set only with Checkpoint.Repeats.
 	LateUntil time.Time `json:"-"`
 
-	Since time.Time `json:"-"` // the first attempt
+	Since time.Time `json:"-"` // when the first attempt began
 }
 
 // ReportTraffic describes the traffic on the wire.
@@ -100,13 +101,13 @@ type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	RowsSent  int64 `json:"rows_sent"` // rows in all requests, including repeats
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
-	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
+	// UncheckedAnswers counts answers without a checksum, from an endpoint that has never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
-	// ReplayedAnswers counts answers that arrived for a second request: each of the two requests may have got the other's.
+	// ReplayedAnswers counts answers that arrived for two requests, either of which may have got the other's.
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
 	Unavailable     int64 `json:"unavailable"` // rows refused by unavailable partitions and sent again
 	BytesRead       int64 `json:"bytes_read"`
-	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV inputs, skipped by this attempt
+	EmptyLines      int64 `json:"empty_lines,omitempty"`   // empty lines of CSV, skipped by this attempt
 	OtherChanges    int64 `json:"other_changes,omitempty"` // changes of other tables, skipped by this attempt
 	BytesSent       int64 `json:"bytes_sent"`              // bodies of all requests
 	WriteCU         int64 `json:"write_cu"`                // write units charged by the service
@@ -116,21 +117,21 @@ type ReportTraffic struct {
 // ReportIndexes describes the secondary indexes of the table.
 type ReportIndexes struct {
 	Indexes     []string `json:"indexes,omitempty"`
-	IndexesMade []string `json:"indexes_made,omitempty"` // created by this attempt, in a table that the load has created
-	// The cost of indexes in addition to WriteCU; in a dry run, the minimum: one unit of each kind for each row and index.
+	IndexesMade []string `json:"indexes_made,omitempty"` // indexes that this attempt created, in a new table
+	// The cost of indexes in addition to WriteCU. In a dry run, it is the minimum: a unit of each kind per row and index.
 	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
 	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
 }
 
 // ReportMarks describes rows numbered by the service.
 type ReportMarks struct {
-	MarkColumn     string `json:"mark_column,omitempty"`     // identifies the rows
+	MarkColumn     string `json:"mark_column,omitempty"`     // column that identifies the rows
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
-	Searched       int64  `json:"searched,omitempty"`        // such rows looked up before they were sent again
+	Searched       int64  `json:"searched,omitempty"`        // rows looked up before they were sent again
 	Found          int64  `json:"found,omitempty"`           // rows that already existed
 	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt for these look-ups
-	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
-	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows sent again blindly (--at-least-once)
+	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of rows that were deleted at the end
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // rows sent again without a look-up (--at-least-once)
 }
 
 // ReportStamps describes the timestamps of cells.
@@ -144,15 +145,15 @@ type ReportStamps struct {
 
 // ReportPartitions describes how the rows were spread over the partitions.
 type ReportPartitions struct {
-	Partitions      int            `json:"partitions"`                  // at the end
-	PartitionsUsed  int            `json:"partitions_used"`             // with rows of this load
+	Partitions      int            `json:"partitions"`                  // number at the end
+	PartitionsUsed  int            `json:"partitions_used"`             // number that got rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
-	Recuts          int64          `json:"recuts"`                      // how often it had changed
-	LastLaneSeconds float64        `json:"last_lane_seconds"`           // until every partition had a row to write
+	Recuts          int64          `json:"recuts"`                      // how often the map had changed
+	LastLaneSeconds float64        `json:"last_lane_seconds"`           // seconds until all used partitions had a row
 	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // the partition that held the load up, if any
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
 
-	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has created
+	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // initial ranges of the table, if the load created it
 }
 
 // ReportPreSplit describes the initial ranges of a new table.
@@ -166,10 +167,10 @@ type ReportPreSplit struct {
 type ReportMemory struct {
 	SpilledRows    int64  `json:"spilled_rows"`
 	SpilledBytes   int64  `json:"spilled_bytes"`         // total written to disk
-	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // maximum on disk at a time
-	SpillError     string `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
+	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // maximum on disk at any time
+	SpillError     string `json:"spill_error,omitempty"` // why rows could not be spilled, so that reading waited
 	ReadWaits      int64  `json:"read_waits"`            // how often reading waited for memory
-	SendWaits      int64  `json:"send_waits"`            // how often sending waited for memory of requests
+	SendWaits      int64  `json:"send_waits"`            // how often sending waited for memory for requests
 }
 
 // ReportCheckpoints describes the checkpoints of this attempt.
@@ -181,8 +182,8 @@ type ReportCheckpoints struct {
 
 // ReportTime describes when a load ran, and how fast.
 type ReportTime struct {
-	FirstStarted  time.Time `json:"first_started"` // the first attempt
-	Started       time.Time `json:"started"`       // this one
+	FirstStarted  time.Time `json:"first_started"` // when the first attempt began
+	Started       time.Time `json:"started"`       // when this attempt began
 	Seconds       float64   `json:"seconds"`
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written per second
 }
@@ -191,48 +192,48 @@ type ReportTime struct {
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	// CPUWaitSeconds is how long its threads were ready to run but had no processor, because others used it.
+	// CPUWaitSeconds is how long its threads were ready to run but had no processor.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
-	Allocations    uint64  `json:"allocations"`     // from the heap
+	Allocations    uint64  `json:"allocations"`     // number of heap allocations
 	AllocatedBytes uint64  `json:"allocated_bytes"` // bytes of these allocations
 }
 
-// OverLimit reports whether all attempts together rejected too many rows, so that repetition cannot defeat the limit.
+// OverLimit reports whether all attempts together have rejected too many rows.
 func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
 
-// ReasonCount is the number of records rejected with a code, and the first of them.
+// ReasonCount is the number of records rejected with a code, and the first of these.
 type ReasonCount = rundir.ReasonCount
 
-// ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
+// ReportHotKey is a partition-key value that is a hot spot by itself, which no split can divide.
 type ReportHotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
 	Share  float64 `json:"share"`           // estimated share of the rows written
-	Bytes  int64   `json:"bytes,omitempty"` // of these rows, if above the limit of one value
+	Bytes  int64   `json:"bytes,omitempty"` // bytes of these rows, if above the limit for one value
 }
 
-// ReportField is a column of the input and the type of its values; empty if each has its own.
+// ReportField is a column of the input and the type of its values. Type is "" if each value has its own.
 type ReportField struct{ Name, Type string }
 
 type ReportColumn struct {
-	Source     string `json:"source"` // empty if computed
+	Source     string `json:"source"` // input column; "" if the column is computed
 	Expression string `json:"expression,omitempty"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
 	Unit       string `json:"unit,omitempty"` // unit of its values in the input's schema, for the next load into the table
 	Key        bool   `json:"key"`
-	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
+	Numbered   bool   `json:"numbered,omitempty"` // the service numbers the rows in this column
 	Inferred   bool   `json:"inferred"`
 }
 
-// Final is the number of final records.
+// Final returns the number of final records.
 func (r *ReportCounts) Final() int64 {
 	return r.Written + r.Rejected + r.Superseded + r.ConditionFailed + r.Archived
 }
 
-// Balance checks the ledger.
+// Balance returns an error if the counts do not add up to Read.
 func (r *ReportCounts) Balance() error {
 	if sum := r.Final() + r.Unfinished; sum != r.Read {
 		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d "+
@@ -242,28 +243,28 @@ func (r *ReportCounts) Balance() error {
 	return nil
 }
 
-// ReportLimit is a word of docs/tuning.md, and for how long it limited the load.
+// ReportLimit is a word of docs/tuning.md, and how long it was what limited the load.
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"` // of the time of reading and writing
+	Share   float64 `json:"share"` // share of the time of reading and writing
 }
 
 // ReportSlowest is the partition that held a load up.
 type ReportSlowest struct {
-	Partition     int     `json:"partition"` // in key order, from 0, at the end
+	Partition     int     `json:"partition"` // its number in key order at the end, from 0
 	Table         string  `json:"table,omitempty"`
-	From          string  `json:"from"` // first key value, empty for the first partition
+	From          string  `json:"from"` // first key value; "" for the first partition
 	Rows          int64   `json:"rows"` // final rows of this attempt
 	Waiting       float64 `json:"waiting_seconds"`
-	OthersWaiting float64 `json:"others_waiting_seconds"` // median of the other partitions
+	OthersWaiting float64 `json:"others_waiting_seconds"` // median over the partitions
 	Throttled     int64   `json:"throttled"`
 	Unavailable   int64   `json:"unavailable"`
 }
 
 // ReportOrder describes the reading order.
 type ReportOrder struct {
-	// Sections is the number of sections of inputs read in an order that spreads over the keys; 0 is source order.
+	// Sections is the number of sections of inputs that were read by a schedule; 0 means that all were read in order.
 	Sections int `json:"sections,omitempty"`
 }
 
@@ -278,12 +279,12 @@ type Timeline struct {
 type Point struct {
 	Read        int64
 	Final       int64 // rows written or refused
-	Rejected    int64 // records of the input, and rows
+	Rejected    int64 // records rejected by tsimport or the service
 	Throttled   int64 // rows throttled, at any attempt
 	Unavailable int64
 	Retried     int64
 	Requests    int64
 	Units       float64 // write capacity units of accepted rows, by the rows' sizes
-	Queued      int64   // rows read and not final, at the end of the interval
+	Queued      int64   // rows that were read and are not final, at the end of the interval
 	Limited     bottleneck.Spent
 }

@@ -18,16 +18,17 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returnedKeys are the keys of rows numbered by the service, in a CSV file named by the user; nil without one.
+// returnedKeys keeps the keys of rows numbered by the service in a CSV file that the user names. It is nil if there is
+// none.
 type returnedKeys struct {
 	journal *rundir.Journal
-	column  int // position in the key of the column that the service numbers
-	// old reads the records of rows that had another key; its columns follow the new one's. Nil if they had none.
+	column  int // position, in the key, of the column that the service numbers
+	// old, if not nil, reads the records of rows that had another key, whose columns follow those of the new one.
 	old     *jsonl.Parser
-	columns int // of the old key
+	columns int // number of columns of the old key
 }
 
-// newReturnedKeys keeps the keys of a plan's load in a journal.
+// newReturnedKeys returns the returnedKeys of a plan, which writes to a journal.
 func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	k := &returnedKeys{journal: j, column: p.Schema.Numbered}
 	if old := p.OldKey(); old != nil {
@@ -36,11 +37,11 @@ func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	return k
 }
 
-// ReturnedBytes is the checkpoint counter for the length of the file.
+// ReturnedBytes names the checkpoint counter for the length of the file.
 const ReturnedBytes = "returned_bytes"
 
-// OpenReturnedKeys creates the file, or cuts that of the resumed load to the length its checkpoint expects. Any other
-// existing file is not touched: it may be the only place with the keys of an earlier load.
+// OpenReturnedKeys creates the file, or truncates that of a resumed load to the length keep, which the checkpoint
+// expects. It refuses any other existing file, which may be the only one with the keys of an earlier load.
 func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)
 	if err == nil && place.Stream {
@@ -73,7 +74,7 @@ func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 	return newReturnedKeys(j, p), nil
 }
 
-// begunOnly reports whether a file holds no key: it does not exist, or a killed load has written at most the header.
+// begunOnly reports whether an existing file holds no key, because a killed load has written at most the header.
 func begunOnly(f *os.File, header []byte) bool {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
@@ -96,7 +97,7 @@ func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 	for i, c := range row.Key {
 		switch {
 		case i == k.column && o.Number == 0:
-			fields = append(fields, "") // sent blindly, and the answer did not contain it
+			fields = append(fields, "") // the row was repeated without a mark, and the answer lacked its number
 		case i == k.column:
 			fields = append(fields, strconv.FormatInt(o.Number, 10))
 		default:
@@ -112,7 +113,7 @@ func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 	return k.journal.Append(csvLine(fields))
 }
 
-// appendOld appends the key that the row had, from its record.
+// appendOld appends the row's old key, which its record has.
 func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error) {
 	k.old.Reset(r.Record())
 	rec, ok := k.old.Next()

@@ -11,29 +11,29 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The share and number of inputs that may be bad. Beyond them, flags may be wrong or a folder half copied.
+// The share and number of inputs that may be bad. If there are more, flags may be wrong, or a folder only half copied.
 const (
 	mostBadShare = 10 // one in ten, but at least one
 	MostBad      = 100
 )
 
-// bySource counts the records read and rejected of a source.
+// bySource counts the records of a source that were read and rejected.
 type bySource struct{ read, rejected int64 }
 
-// asides sets bad inputs aside. It belongs to the dispatcher's goroutine. Nil sets none aside.
+// asides sets bad inputs aside. It belongs to the dispatcher's goroutine. A nil asides sets none aside.
 type asides struct {
 	counted *Counted
 	sources []*plan.Source
-	limit   MaxErrors // of each input
+	limit   MaxErrors // limit for each input
 	counts  []bySource
 	flow    *intake.Flow
-	once    bool // a row may not be sent twice
+	once    bool // rows must not be sent twice
 	// Added is called when a source is set aside.
 	Added func()
 }
 
-// NewAsides begins with the counts of earlier attempts. limit applies to each input; once means that a row may not be
-// sent twice. It returns nil for a load that cannot set inputs aside.
+// NewAsides returns asides with the counts of earlier attempts. limit applies to each input; once means that rows must
+// not be sent twice. It returns nil for a load that cannot set inputs aside.
 func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot,
 	flow *intake.Flow) *asides {
 	if planned.Parallel || planned.Live {
@@ -89,12 +89,12 @@ func (a *asides) CountRead(source int, n int64) {
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		// It is not tried again unchanged: its rows would be sent each night, and overwrite those of later files.
+		// It is not tried again unchanged, as its rows would be sent every night and overwrite those of later files.
 		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, more than --max-errors allows", n.rejected, n.read), true)
 	}
 }
 
-// Add notes that a source is set aside. A held one is tried again only when it, or the limit, has changed.
+// Add notes that a source is set aside. If held is set, it is tried again only after it, or the limit, has changed.
 func (a *asides) Add(source int, reason string, held bool) {
 	if slices.ContainsFunc(a.counted.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
 		return
@@ -123,7 +123,7 @@ func (a *asides) End() {
 	}
 }
 
-// tooManyBad reports whether so many inputs are newly bad that the fault must lie elsewhere.
+// tooManyBad reports whether so many inputs have become bad that the fault must lie elsewhere.
 func (r *ReportBad) tooManyBad() bool {
 	bad, inputs := 0, r.OfInputs
 	for _, b := range r.BadInputs {
@@ -136,7 +136,7 @@ func (r *ReportBad) tooManyBad() bool {
 	return bad >= MostBad || bad > max(1, inputs/mostBadShare)
 }
 
-// BadCode returns the exit code of a finished load: code, unless inputs are bad.
+// BadCode returns the exit code of a finished load, which is code unless inputs are bad.
 func (r *ReportBad) BadCode(code int) int {
 	switch {
 	case len(r.BadInputs) == 0:
@@ -158,7 +158,7 @@ func LeftOut(bad []keep.BadInput) map[string]bool {
 	return names
 }
 
-// BadText tells how many inputs are bad, and names the first.
+// BadText tells how many inputs are bad, and names the first one.
 func BadText(bad []keep.BadInput) string {
 	if len(bad) == 0 {
 		return ""

@@ -20,14 +20,15 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// stamps makes the timestamps of updates and remembers them: a resuming attempt gives a row that may have been applied
-// its former timestamp, so that it leaves one version, and every other row a newer one.
+// stamps makes the timestamps of updates and remembers them. An attempt that resumes gives a row that may have been
+// applied its former timestamp, so that it leaves one version, and every other row a newer timestamp.
 //
-// Timestamps are written below the run folder before their request leaves. Each checkpoint begins a file with the rows
-// then in flight or retry, so rows that it cannot tell from unsent ones are in its file or later ones. Files are not
-// synced per request: a killed process loses none, but after a machine's crash a row may get a second equal version.
+// Timestamps are written below the run folder before their request is sent. Each checkpoint begins a file, with the
+// rows that are in flight or wait for a retry. So rows that it cannot tell from unsent ones are in this file or in
+// later ones. Files are not synced for each request: a killed process loses nothing, but after a crash of the machine a
+// row may get a second, equal version.
 //
-// A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they
+// A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what these
 // write with their first timestamps. So its key is in the files of checkpoints that know the row as final.
 type stamps struct {
 	*writer.Stamps
@@ -35,14 +36,14 @@ type stamps struct {
 	file *os.File
 
 	number        int64                         // number of the current file
-	from          int64                         // the first file needed by the checkpoint being made
-	needed, spare int64                         // the same for the last checkpoint written and the previous one
-	earlier       []stamp                       // of earlier attempts, by position; such rows may wait until the load ends
-	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which rows may be hidden
+	from          int64                         // first file that the checkpoint being made needs
+	needed, spare int64                         // first files that the last checkpoint and the previous one need
+	earlier       []stamp                       // stamps of earlier attempts, by position
+	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which cells may be hidden
 	buf           []byte
 }
 
-// StampFiles is the checkpoint counter for the first of the files that it needs.
+// StampFiles names the checkpoint counter for the first file that the checkpoint needs.
 const StampFiles = "stamp_files"
 
 // stamp is the timestamp, in milliseconds, with which a row was sent.
@@ -51,7 +52,8 @@ type stamp struct {
 	ms int64
 }
 
-// ofKey represents a key as a position; no source has such an ordinal. If two keys share one, both get new timestamps.
+// ofKey represents a key as a position, with an ordinal that no source has. If two keys have the same, both get new
+// timestamps.
 func ofKey(r table.Ref) checkpoint.Position {
 	h := fnv.New64a()
 	h.Write(r.Key())
@@ -60,7 +62,7 @@ func ofKey(r table.Ref) checkpoint.Position {
 
 const keys = 1 << 63
 
-// OpenStamps opens the folder; need is the first valid file, 0 in a first attempt.
+// OpenStamps opens the folder. need is the first valid file, or 0 in the first attempt.
 func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
 	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need,
 		passed: map[checkpoint.Position]int64{}}
@@ -113,7 +115,8 @@ func (s *stamps) files() (numbers []int64, err error) {
 
 func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
 
-// Kept returns the timestamp that an earlier attempt sent a row with, 0 if there is none or its cells may be hidden.
+// Kept returns the timestamp with which an earlier attempt sent a row, or 0 if there is none or its cells may be
+// hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
 	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r),
 		func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
@@ -123,10 +126,10 @@ func (s *stamps) Kept(r table.Ref) int64 {
 	return s.earlier[i].ms
 }
 
-// Passed notes that a possibly repeated row is final, and may hide its key's cells up to the timestamp.
+// Passed notes that a row that may have been repeated is final, and may hide its key's cells up to the timestamp.
 func (s *stamps) Passed(r table.Ref, ms int64) { s.passed[ofKey(r)] = ms }
 
-// Sending keeps the timestamps of a flight about to be sent.
+// Sending stores the timestamps of a flight that is about to be sent.
 func (s *stamps) Sending(f *partitioner.Flight) error {
 	if s == nil {
 		return nil
@@ -151,7 +154,7 @@ func (s *stamps) write(rows []stamp) error {
 	return nil
 }
 
-// Begin begins the file of a checkpoint with the rows in flight. whole means that nothing is left of earlier attempts.
+// Begin begins the file of a checkpoint, with the rows in flight. whole means that nothing is left of earlier attempts.
 func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	if s == nil {
 		return nil
@@ -178,7 +181,7 @@ func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	return s.write(rows)
 }
 
-// Forget removes files needed by neither the latest checkpoint nor the previous one.
+// Forget removes files that neither the latest checkpoint nor the previous one needs.
 func (s *stamps) Forget() error {
 	if s == nil {
 		return nil
@@ -214,7 +217,7 @@ func (s *stamps) Remove() error {
 	return err
 }
 
-// encodeStamps appends a record: its length and checksum, and the rows, each as the difference from the previous one.
+// encodeStamps appends a record: its length and checksum, then the rows, each as its difference from the previous one.
 func encodeStamps(dst []byte, rows []stamp) []byte {
 	from := len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -230,7 +233,8 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: never sent, or lost.
+// appendStamps appends the rows of a file's records. It stops at a truncated or damaged record, whose rows were not
+// sent or are lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

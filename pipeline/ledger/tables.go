@@ -11,11 +11,11 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// ReportTable counts how the rows of one table among several ended. Rows without a table are rejected, not counted.
+// ReportTable counts how the rows of one of several tables ended. Rejected rows without a table are in none.
 type ReportTable struct {
 	Name            string `json:"name"`
-	Class           int    `json:"class,omitempty"` // of the age policy, from 1
-	Created         bool   `json:"created"`         // the run made the table
+	Class           int    `json:"class,omitempty"` // class in the age policy, from 1
+	Created         bool   `json:"created"`         // the run created the table
 	Written         int64  `json:"written"`
 	Superseded      int64  `json:"superseded"`
 	ConditionFailed int64  `json:"condition_failed,omitempty"`
@@ -26,11 +26,11 @@ type ReportTable struct {
 
 // openTables are the existing tables of a load.
 type openTables interface {
-	WasMade(name string) bool // by this attempt
-	Class(name string) int    // of the age policy, from 1
+	WasMade(name string) bool // reports whether this attempt created the table
+	Class(name string) int    // returns its class in the age policy, from 1; 0 means none
 }
 
-// Tables counts the rows of each table, over all attempts. Only the dispatcher touches it.
+// Tables counts the rows of each table, over all attempts. It belongs to the dispatcher's goroutine.
 type Tables struct {
 	byName map[string]*ReportTable
 	last   *ReportTable
@@ -60,7 +60,7 @@ func (l *Tables) row(key []byte) *ReportTable {
 	return l.last
 }
 
-// Add notes a table. It returns whether the table is new to this attempt, and an error beyond the limit.
+// Add notes a table. It returns whether the table is new to this attempt, or an error if there would be too many.
 func (l *Tables) Add(name string) (isNew bool, err error) {
 	if l.Wanted[name] {
 		return false, nil
@@ -72,7 +72,7 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 	return true, nil
 }
 
-// counters returns a table's counters by their names in a checkpoint.
+// counters returns a table's counters by the names that they have in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected,
 		"archived": &t.Archived, "condition_failed": &t.ConditionFailed}

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// notOfChanges lists options that would break the guarantee that a row ends as the changes of its key leave it.
+// notOfChanges lists options with which a row might not end up as the changes of its key leave it.
 var notOfChanges = []struct{ name, why string }{
 	{"condition", "a repeated change would meet its own earlier write"},
 	{"when", "a skipped change leaves a row that differs"},
@@ -22,8 +22,8 @@ var notOfChanges = []struct{ name, why string }{
 	{"verify", "a stream of changes does not show the final table; compare the table with its source"},
 }
 
-// ops are the operations of change records, by the values of --op-column. Programs write the first letter or a word:
-// AWS DMS I, U and D, others r for a row that existed before.
+// ops are the operations of change records, by the values of --op-column. Programs write a letter or a word: AWS DMS
+// writes I, U and D, others r for a row that already existed.
 var ops = map[string]table.Mode{
 	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put,
 	"put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put, "U": table.Put, "u": table.Put, "update": table.Put,

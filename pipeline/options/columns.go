@@ -17,7 +17,8 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// parsePolicy parses the policy for tables by period. Ages count from the load's start, by the service's clock.
+// parsePolicy parses the policy for tables that are named by period. Ages count from the start of the load, by the
+// service's clock.
 func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	if r.AgePolicy == "" {
 		return nil
@@ -71,7 +72,7 @@ func parseType(name string) (t plan.Type, err error) {
 	return t, err
 }
 
-// cutTypes cuts a=double,b=integer at commas between parts that are types: otherwise a column is named a=double,b.
+// cutTypes cuts a=double,b=integer at the comma, as what precedes it ends with a type. Other commas are part of a name.
 func cutTypes(text string) []string {
 	for i, r := range text {
 		if r != ',' || !strings.Contains(text[i:], "=") {
@@ -85,7 +86,7 @@ func cutTypes(text string) []string {
 	return []string{text}
 }
 
-// cutType cuts name=type. A name may contain an equal sign, and so may a timestamp layout.
+// cutType cuts name=type. Names and timestamp layouts may contain equals signs.
 func cutType(text string) (name, of string, ok bool) {
 	i := strings.LastIndexByte(text, '=')
 	if at := strings.Index(text, "=timestamp("); at > 0 {
@@ -106,7 +107,7 @@ func timestampSpec(name string) (string, bool) {
 	return strings.Trim(spec, "()"), true
 }
 
-// CutRename cuts old=new; old may be quoted as in CSV.
+// CutRename cuts old=new, where old may be quoted as in CSV.
 func CutRename(text string) (from, to string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		return strings.Cut(text, "=")
@@ -118,7 +119,7 @@ func CutRename(text string) (from, to string, ok bool) {
 	return strings.ReplaceAll(text[1:end], `""`, `"`), text[end+2:], true
 }
 
-// ParseList cuts a list at commas; a name containing a comma is quoted as in CSV.
+// ParseList cuts a list at commas. Names that contain a comma are quoted as in CSV.
 func ParseList(text string) ([]string, error) {
 	if text == "" {
 		return []string{}, nil

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Command is a command as requested by flags, the keys of a job file, a resumed run, or the plan of a load for many
-// machines. It has everything in a Request, and options that only commands have. In JSON, secrets are left out.
+// Command is a command requested by flags, the keys of a job file, a resumed run, or the plan of a load for many
+// machines. It has a Request, and options that only commands have. Its JSON has no secrets.
 type Command struct {
 	Name string `json:"command"` // load, copy, sync, verify or export
-	// Zeros are options given as zero, which takes precedence over other sources such as the environment.
+	// Zeros lists options that were given as zero, which takes precedence over other sources, such as the environment.
 	Zeros []string `json:"zeros,omitempty"`
 	Request
 	Scan
@@ -27,37 +27,37 @@ type Command struct {
 
 // Scan selects the rows and cells of a table to read.
 type Scan struct {
-	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
-	ToKey    string  `json:"to-key,omitempty"`   // exclusive
-	Prefix   string  `json:"prefix,omitempty"`   // instead of both: values of the first key columns
+	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, included
+	ToKey    string  `json:"to-key,omitempty"`   // likewise, excluded
+	Prefix   string  `json:"prefix,omitempty"`   // instead of both: values that the first key columns must have
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
-	Since    string  `json:"since,omitempty"`    // RFC 3339 or milliseconds; "" is all cells
-	Versions string  `json:"versions,omitempty"` // versions of each cell: N or all; "" is all
+	Since    string  `json:"since,omitempty"`    // cells since a time, RFC 3339 or milliseconds; "" means all cells
+	Versions string  `json:"versions,omitempty"` // versions of each cell: N or all; "" means all
 	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units per second; 0 means no limit
 }
 
 // Differing selects what to compare, and how to treat differences.
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // delete rows of the table that no record has
-	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
-	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if it is unchanged since compared
-	MaxDelete   string        `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
-	Plan        bool          `json:"plan,omitempty"`         // write nothing
-	Examples    int           `json:"examples,omitempty"`     // shown of each kind; 0 is 10, unless given
+	Range       string        `json:"range,omitempty"`        // keys to compare: FROM..TO or one key; "" means all
+	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if it is as it was when compared
+	MaxDelete   string        `json:"max-delete,omitempty"`   // maximum rows to delete, N or N%; "" means 1%
+	Plan        bool          `json:"plan,omitempty"`         // only show what would be written
+	Examples    int           `json:"examples,omitempty"`     // examples shown of each kind; 0 means 10, unless given
 	SettleFor   time.Duration `json:"settle-for,omitempty"`   // time for which differing rows are read again
 	Run         string        `json:"run,omitempty"`          // folder of a run to compare with
-	Extra       string        `json:"extra,omitempty"`        // report or fail; "" is report
+	Extra       string        `json:"extra,omitempty"`        // rows that no record has: report or fail; "" means report
 	Archive     string        `json:"archive,omitempty"`      // archive to compare instead of a table
-	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
+	Sample      string        `json:"sample,omitempty"`       // share of the keys to compare, 1% or 0.01; "" means all
 }
 
-// Exporting describes an export's output. Its format is in Text, its columns in Mapping.
+// Exporting describes the output of an export, except for its format (in Text) and its columns (in Mapping).
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
-	Keys   string `json:"keys,omitempty"`   // a file
-	Output string `json:"output,omitempty"` // "" is standard output
-	// PartSize is the approximate size of rows in a file of a lake, in bytes; 0 means 64 MiB.
+	Keys   string `json:"keys,omitempty"`   // file with the keys of the rows to export; "" means all rows
+	Output string `json:"output,omitempty"` // file or folder; "" means standard output
+	// PartSize is the approximate size of the rows in a file of an output folder, in bytes; 0 means 64 MiB.
 	PartSize int64 `json:"part-size,omitempty"`
 }
 
@@ -65,19 +65,19 @@ type Exporting struct {
 type Own struct {
 	Profile            string        `json:"profile,omitempty"`
 	Store              string        `json:"store,omitempty"` // folder of an embedded store
-	Sync               string        `json:"sync,omitempty"`  // syncing of that store: always or none; "" is always
+	Sync               string        `json:"sync,omitempty"`  // syncing of that store: always or none; "" means always
 	JSON               bool          `json:"json,omitempty"`
 	Quiet              bool          `json:"quiet,omitempty"`
-	Status             string        `json:"status,omitempty"` // address
+	Status             string        `json:"status,omitempty"` // address to serve the status at; "" means none
 	CPUProfile         string        `json:"cpu-profile,omitempty"`
 	AllocationsProfile string        `json:"allocations-profile,omitempty"`
 	MetricsFile        string        `json:"metrics-file,omitempty"`
 	Timeout            time.Duration `json:"timeout,omitempty"` // 0 means never
 	JobDir             string        `json:"job-dir,omitempty"`
-	Workers            int           `json:"workers,omitempty"` // 0 is 4
+	Workers            int           `json:"workers,omitempty"` // 0 means 4
 }
 
-// optionsOf are the options of each command.
+// optionsOf has the set of options of each command.
 var optionsOf = map[string]Commands{
 	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending,
 	"export": Export | Ending,
@@ -87,13 +87,13 @@ var optionsOf = map[string]Commands{
 // OfCommand returns the options of a command by its name, in the order of help.
 func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
 
-// Having returns the set of a command by its name; it is empty for a command that a Command cannot be.
+// Having returns the set of options of a command by its name. It is empty for commands that a Command cannot be.
 func Having(name string) Commands { return optionsOf[name] }
 
-// For returns an option of a command, nil if the command does not have it.
+// For returns an option of a command, or nil if the command does not have it.
 func For(command, name string) *Option { return optionsOf[command].Option(name) }
 
-// Option returns the option with a name among the commands, or nil.
+// Option returns the commands' option with the given name, or nil.
 func (c Commands) Option(name string) *Option {
 	for _, o := range everyOption {
 		if o.Name == name && o.In&c != 0 {
@@ -111,7 +111,7 @@ func (o *Option) InJobs(command string) bool {
 	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
 }
 
-// Value returns a command's value of an option, or its default: a text, a switch, a number, a time or a list.
+// Value returns a command's value of an option, or the option's default: a text, switch, number, duration or list.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
 	if !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name) {
@@ -119,12 +119,12 @@ func (o *Option) Value(c *Command) any {
 	}
 	def := reflect.New(o.of(c).Type()).Elem()
 	if err := o.set(def, []string{o.Default}); err != nil {
-		panic(fmt.Sprintf("default of --%s: %v", o.Name, err)) // a test reads all defaults
+		panic(fmt.Sprintf("default of --%s: %v", o.Name, err)) // a test parses all defaults
 	}
 	return def.Interface()
 }
 
-// Full returns the command with defaults for its missing options.
+// Full returns the command with defaults in place of missing options.
 func (c *Command) Full(having Commands) *Command {
 	full := *c
 	for _, o := range Of(having) {
@@ -170,10 +170,10 @@ func (c *Command) After(before *Command) {
 	}
 }
 
-// flagInText matches a flag as messages name it, or a whole command line.
+// flagInText matches a flag as messages name it, or a complete command line.
 var flagInText = regexp.MustCompile(`tsimport [a-z][^;]*|--[a-z][a-z0-9-]+`)
 
-// InFields rewords a message for a program, which sets fields instead of flags: --max-wcu is MaxWCU.
+// InFields rewords a message for a program, which sets fields instead of flags: --max-wcu becomes MaxWCU.
 func InFields(message string) string {
 	return flagInText.ReplaceAllStringFunc(message, func(text string) string {
 		if o := byName[strings.TrimPrefix(text, "--")]; o != nil && (o.InRequest() || o.part() == reflect.TypeFor[Scan]()) {
@@ -183,7 +183,7 @@ func InFields(message string) string {
 	})
 }
 
-// ReadCommand reads a command from JSON. Unknown fields are refused: without them it would be a different command.
+// ReadCommand reads a command from JSON. It refuses unknown fields, without which the command would be a different one.
 func ReadCommand(text json.RawMessage) (*Command, error) {
 	c := new(Command)
 	d := json.NewDecoder(bytes.NewReader(text))

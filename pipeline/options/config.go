@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config returns the load that a request describes. The caller adds the table's place, observers and resuming.
+// Config returns the load that a request describes. The caller adds the table's place, observers and how to resume.
 func Config(asked *Request) (cfg pipeline.Config, err error) {
 	r, err := asked.withDefaults()
 	if err != nil {

@@ -19,7 +19,7 @@ var (
 	defineIndex  = regexp.MustCompile(`^\s*(local\s+)?index\s+([A-Za-z0-9_]+)\s*\(([^()]+)\)(.*)$`)
 )
 
-// Define parses a new table's predefined columns and secondary indexes. A missing type is taken from the load.
+// Define parses the predefined columns and secondary indexes of a new table. Missing types are those of the load.
 func Define(texts []string, to *plan.Target) error {
 	if len(texts) > 0 && to.Defined == nil {
 		to.Defined = map[string]table.Type{}
@@ -53,7 +53,7 @@ func Define(texts []string, to *plan.Target) error {
 	return nil
 }
 
-// definedColumns parses names of columns, with their types if given.
+// definedColumns parses names of columns, with optional types.
 func definedColumns(text, list string, to *plan.Target) (names []string, err error) {
 	for _, one := range strings.Split(list, ",") {
 		col, err := keyexpr.ParseColumn(strings.TrimSpace(one))

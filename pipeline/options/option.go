@@ -14,35 +14,35 @@ import (
 // Option is one option of a command. Its flag, key in job files, field and manual are made from its many fields.
 type Option struct {
 	Name, Alias string
-	Kind        Kind   // 0 is Text
+	Kind        Kind   // 0 is Plain
 	Usage       string // backquotes enclose the name of the value
-	Default     string // the meaning of a zero field; "" if Usage or DefaultText gives it
+	Default     string // value that a zero field means; "" if Usage or DefaultText tells
 	DefaultText string
 	Values      []string // allowed texts; nil allows any
-	Group       string   // in help; "" is before all groups
+	Group       string   // group in help; "" means before all groups
 
 	In     Commands // commands that have it
-	Unused Commands // commands that hide it: they accept it on their command line, and ignore or refuse it
-	Hidden bool     // from all help
-	Basic  bool     // completion of -- offers only these, for newcomers; all once a letter is typed
-	// MayChange means that it does not affect the rows: a resumed run, and a load of its rejects, may use another value.
+	Unused Commands // commands that hide it: they accept it on the command line, and ignore or refuse it
+	Hidden bool     // it is hidden from all help
+	Basic  bool     // completion of -- offers only basic options, until a letter is typed
+	// MayChange means that it does not affect the rows, so that a resumed run or a load of rejects may use another value.
 	MayChange bool
-	// OfInputs means that it belongs to the inputs or the run of one load: a load of its rejects does not inherit it.
+	// OfInputs means that it belongs to the inputs or the run of one load, so that a load of rejects does not inherit it.
 	OfInputs bool
-	// Typed means that it destroys something or changes the meaning of a command: the environment cannot set it.
+	// Typed means that the environment cannot set it, because it destroys something or changes what a command means.
 	Typed bool
-	// ByDialect means that the default depends on the dialect: a zero field stays zero.
+	// ByDialect means that the default depends on the dialect, so that a zero field is left zero.
 	ByDialect bool
-	// NotEmpty refuses an empty text or zero if given, even without a Default.
+	// NotEmpty means that an empty text or zero is refused if given, even without a Default.
 	NotEmpty bool
-	// Want describes the allowed numbers: Least or more and, if Most is not 0, Most or less. "" allows any number.
+	// Want describes the allowed numbers, from Least to Most (0 means no maximum). If it is "", any number is allowed.
 	Want        string
 	Least, Most float64
 
 	Scope   Scope
 	Instead string // advice for a key of a job file, if Scope is NotInJobs; "" means an unknown key
 
-	field []int // index in Command
+	field []int // index of its field in Command
 }
 
 // Kind is how the value of an option is written.
@@ -54,12 +54,12 @@ const (
 	Whole                 // a whole number
 	Number                // a number
 	Size                  // bytes, such as 64MiB
-	Duration              // such as 90s
-	Texts                 // one text each time
-	List                  // names between commas
-	Lists                 // the same; may be repeated
-	Renamings             // old=new each time
-	Typings               // name=type each time
+	Duration              // a time such as 90s
+	Texts                 // a text; may be repeated
+	List                  // names separated by commas
+	Lists                 // likewise; may be repeated
+	Renamings             // old=new; may be repeated
+	Typings               // name=type; may be repeated
 )
 
 // Repeated reports whether an option may be given more than once.
@@ -78,35 +78,35 @@ func (k Kind) Wants() string {
 
 type Commands int
 
-// The commands with common options.
+// Sets of commands that share options.
 const (
 	Load     Commands = 1 << iota
 	Copy              // copy between tables
-	Sync              // write the differences
-	Verify            // compare
+	Sync              // write the differences to a table
+	Verify            // compare inputs or tables
 	Export            // export rows to files
-	Jobs              // run a job file: options of all its loads
-	Check             // check inputs: options common to loads and comparisons
-	Looking           // examine inputs: inspect, check, advise and so on
-	Reaching          // a service, for any purpose
-	Machine           // resume and work: options of the machine
+	Jobs              // run a job file, with options of all its loads
+	Check             // check inputs, with options common to loads and comparisons
+	Looking           // examine inputs, as inspect, check and advise do
+	Reaching          // use a service for any purpose
+	Machine           // resume and work, with options of the machine
 	Ending            // commands that may run for long
 )
 
-// loads are the commands with the rows of a load: all but exports.
+// loads are the commands that make the rows of a load.
 const loads = Load | Copy | Sync | Verify
 
-// Scope is where a job file may set an option.
+// Scope says where a job file may set an option.
 type Scope int
 
 const (
 	OfLoad Scope = iota // each load has its own
-	OfJob               // all loads of a job have it together
-	OfBoth              // either
+	OfJob               // all loads of a job share it
+	OfBoth              // either of these
 	NotInJobs
 )
 
-// Find returns the option with a name, preferring an option of loads, or nil.
+// Find returns the option with the given name, preferably that of loads, or nil.
 func Find(name string) *Option { return byName[name] }
 
 // Of returns the options of a set of commands, in the order of help.
@@ -129,7 +129,7 @@ func Names(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// byName has one option of each name, preferably that of loads. Other options of the same name have the same kind.
+// byName has one option for each name, preferably that of loads. Options with the same name have the same kind.
 var byName = func() map[string]*Option {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Command]()) {
@@ -154,14 +154,14 @@ var byName = func() map[string]*Option {
 // InRequest reports whether the option is a field of a request. Other options belong only to commands.
 func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request]() }
 
-// part returns the part of Command with the option's field.
+// part returns the type of the part of Command that has the option's field.
 func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
 
 func (r *Request) IsSet(name string) bool { return (&Command{Request: *r}).IsSet(name) }
 
-// Set parses an option from a command line, given once or several times. A zero that means the default is refused.
+// Set parses an option, given once or several times on a command line. It refuses a zero that would mean the default.
 func (o *Option) Set(c *Command, given []string) error {
 	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)
@@ -202,7 +202,7 @@ func (o *Option) inBounds(f reflect.Value) error {
 	return fmt.Errorf("--%s %s: want %s", o.Name, shown, o.Want)
 }
 
-// oneOf returns the option's value that equals a text, ignoring case. Other texts are refused.
+// oneOf returns the option's value that equals a text except for case, or an error if there is none.
 func (o *Option) oneOf(text string) (string, error) {
 	if o.Values == nil || text == "" {
 		return text, nil

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Bounds of --memory and its default.
+// The minimum of --memory, and the maximum of its default.
 const (
 	MinMemory        = 16 << 20
 	maxDefaultMemory = pipeline.DefaultMemory
@@ -38,10 +38,10 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	return nil
 }
 
-// DefaultMemory is a load's default share of this machine's memory.
+// DefaultMemory returns the default of --memory, which depends on this machine's memory.
 func DefaultMemory() int64 { return defaultMemory(machineMemory(os.DirFS("/"))) }
 
-// defaultMemory is a load's default share of a machine's memory; 0 means unknown.
+// defaultMemory returns the default of --memory on a machine with the given memory; 0 means unknown.
 func defaultMemory(machine int64) int64 {
 	if machine == 0 {
 		return maxDefaultMemory
@@ -49,7 +49,8 @@ func defaultMemory(machine int64) int64 {
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
 }
 
-// sizeUnits are the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is of ten.
+// sizeUnits has the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is a power of
+// ten.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -73,8 +74,8 @@ func ParseSize(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// machineMemory returns the bytes of memory that this process may use, 0 if unknown: the machine's memory, or the limit
-// of a control group of the process. root is the file system's root.
+// machineMemory returns how many bytes of memory this process may use, or 0 if that is unknown. It is the machine's
+// memory or the limit of a control group of the process. root is the root of the file system.
 func machineMemory(root fs.FS) int64 {
 	least := memTotal(root)
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent without control groups
@@ -93,7 +94,7 @@ func machineMemory(root fs.FS) int64 {
 	return least
 }
 
-// memTotal reads MemTotal, which is in KiB regardless of its unit.
+// memTotal reads MemTotal, which is in KiB although it says kB.
 func memTotal(root fs.FS) int64 {
 	text, _ := fs.ReadFile(root, "proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -105,7 +106,8 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the lowest limit of a group and its ancestors. In a container, part of the path may be missing.
+// leastLimit returns the lowest of least and the limits of a group and its ancestors. In a container, part of the path
+// may be missing.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/csv"
 )
 
-// Read parses how inputs are read. The caller adds a function for files without data, and keys of an object store.
+// Read parses how inputs are read. The caller adds the function for files that are not data, and keys of object stores.
 func Read(r *Request) (to plan.Read, err error) {
 	for _, parse := range []func(*Request, *plan.Read) error{parseHeader, parseDialect, parseValues} {
 		if err := parse(r, &to); err != nil {
@@ -86,7 +86,7 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 		d.SetEscape(d.Escape)
 	}
 	checked := d
-	checked.Delimiter = cmp.Or(d.Delimiter, ",") // otherwise the input's name decides
+	checked.Delimiter = cmp.Or(d.Delimiter, ",") // without one, the input's name decides
 	if err := checked.Check(); err != nil {
 		return fmt.Errorf("--delimiter, --quote, --escape, --comment and --record-end: %w", err)
 	}
@@ -116,7 +116,7 @@ func parseValues(r *Request, to *plan.Read) error {
 		}
 	}
 	if to.Dialect.Escape == '\\' {
-		// The reader of such a text already treats \N as null; \N that appears after unescaping is text.
+		// The reader of such a text already takes \N for null. A \N that appears after unescaping is text.
 		nulls = slices.DeleteFunc(nulls, func(n string) bool { return n == `\N` })
 	}
 	c := &to.Convert
@@ -124,14 +124,14 @@ func parseValues(r *Request, to *plan.Read) error {
 	to.TrimNames = r.Trim
 	c.Ragged = map[string]convert.Ragged{"pad": convert.PadRagged, "truncate": convert.TruncateRagged}[r.Ragged]
 	to.Named.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
-	if r.Empty != "" { // otherwise the dialect decides
+	if r.Empty != "" { // if not given, the dialect decides
 		c.EmptyIsText = r.Empty == "string"
 	}
 	return nil
 }
 
-// NotData returns a function that names files and folders that are not inputs of globs and folders because loads wrote
-// them: rejects, for example, may be beside newer inputs. store is the folder of an embedded store.
+// NotData returns a function that recognizes files and folders that are not inputs of globs and folders because loads
+// wrote them, such as rejects beside inputs. It returns what they are, or "". store is the folder of an embedded store.
 func NotData(r *Request, store string) func(name string, folder bool) string {
 	outputs := map[string]string{"run-dir": r.RunDir, "returned-keys": r.ReturnedKeys, "store": store}
 	return func(name string, folder bool) string {
@@ -165,7 +165,7 @@ func Same(a, b string) bool {
 	return filepath.Clean(a) == filepath.Clean(b)
 }
 
-// LocksDir returns the folder of the user's load locks on this machine, used from any working folder; "" if none.
+// LocksDir returns the folder for locks of this user's loads in all working folders, or "" if there is none.
 func LocksDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

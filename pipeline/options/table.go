@@ -25,7 +25,7 @@ const (
 	results   = "Results"
 )
 
-// Groups lists the groups in the order of help: by when a user needs them. "" is the first.
+// Groups lists the groups in the order of help, which is that in which users need them. "" is the first group.
 var Groups = []string{"", files, databases, tables, columns, rows, numbers, rates, again, machines, results}
 
 const (
@@ -37,7 +37,7 @@ const (
 // everyOption has the options of all commands that a Command can be, in the order of help.
 var everyOption = slices.Concat(ofTables, ofLoads)
 
-// ofLoads has the options of a load, including those it shares with other commands.
+// ofLoads has the options of loads, including those that other commands share.
 var ofLoads = []*Option{
 	{Name: "endpoint", Basic: true, Group: tables, MayChange: true, In: everything, Unused: Check,
 		Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or TABLESTORE_ENDPOINT)"},

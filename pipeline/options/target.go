@@ -16,24 +16,25 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Target is an instance of Tablestore, and the credentials for it. Zero fields are taken from the environment.
+// Target is an instance of Tablestore with its credentials. Zero fields are taken from the environment.
 type Target struct {
-	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
-	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
+	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" means TABLESTORE_ENDPOINT
+	Instance string `json:"instance,omitempty"` // "" means TABLESTORE_INSTANCE
 
-	// The access key, with SecurityToken if it is temporary. "" uses the environment, then the official provider chain.
+	// The access key, with SecurityToken if it is temporary. If it is "", the environment is used, then the official
+	// provider chain.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`
-	// Credentials, if not nil, supplies the key of every request instead, so that keys may rotate.
+	// Credentials, if not nil, supplies the access key of every request instead, so that keys can be rotated.
 	Credentials common.CredentialsProvider `json:"-"`
 
-	RequestTimeout time.Duration `json:"request-timeout,omitempty"` // of a request without progress; 0 is 30 seconds
+	RequestTimeout time.Duration `json:"request-timeout,omitempty"` // time without progress; 0 means 30 seconds
 	// Transport replaces the network in tests against the engine of this module; nil uses the network.
 	Transport http.RoundTripper `json:"-"`
 }
 
-// Open returns the completed target, and a name for it.
+// Open returns the target, completed from the environment, and a name for it.
 func (t *Target) Open(ctx context.Context) (to client.Target, name string, err error) {
 	to = client.Target{
 		Endpoint:    cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")),
