@@ -72,7 +72,7 @@ type NewTable struct {
 	MaxTables   int               `json:"max-tables,omitempty"`   // maximum tables of a name with expressions; 0 means 64
 	AgePolicy   string            `json:"age-policy,omitempty"`   // file with a policy; "" means none
 	RenameIndex map[string]string `json:"rename-index,omitempty"` // for an archive or a copy: other names for indexes
-	Now         string            `json:"now,omitempty"`          // RFC 3339 time to count ages from, in tests; "" means now
+	Now         string            `json:"now,omitempty"`          // RFC 3339 time to count ages from, for tests; "": now
 }
 
 // Writing configures which rows are written, and how.

@@ -11,18 +11,18 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Maker is how the value of a schema column is made from the fields of a record.
+// Maker tells how to make the value of a schema column from the fields of a record.
 type Maker struct {
-	Field   int              // index in Plan.Fields, used as it is if Program is nil; negative if the service makes it
+	Field   int              // index in Plan.Fields if Program is nil; negative if the service makes the value
 	Program *keyexpr.Program // computes the value from the fields
 }
 
-// computed returns the expressions, key columns first.
+// computed returns the computed columns, key columns first.
 func (p *planner) computed() []keyexpr.Column {
 	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
 }
 
-// expression computes a column or a part of table names; flag and name are as given.
+// expression computes a column or a part of table names. flag and name are as the user gave them.
 type expression struct{ flag, name, text string }
 
 // expressions returns the expressions of columns, then of table names.
@@ -52,10 +52,10 @@ func (p *planner) columnsOf(e expression) (names []string, err error) {
 	return names, nil
 }
 
-// isComputed reports whether an expression makes the table's column with a name.
+// isComputed reports whether the table's column with the given name is computed.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
-// findNamed finds the input columns that expressions name, and those of the primary key for salt(n).
+// findNamed finds the input columns that expressions name, and for salt(n) those of the primary key.
 func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
@@ -105,7 +105,7 @@ func (p *planner) plainKeys() int {
 	return n
 }
 
-// settleFields finds the fields of records: columns that are not computed, then others in expressions.
+// settleFields finds the fields of records: first the columns that are not computed, then others named in expressions.
 func (p *planner) settleFields() {
 	s := p.plan.Schema
 	p.plan.Makers = make([]Maker, len(s.Columns))
@@ -137,7 +137,7 @@ func (p *planner) compute() error {
 	for _, f := range p.plan.Fields {
 		p.plan.env.Columns = append(p.plan.env.Columns, keyexpr.Input{Name: f.Source, Type: f.Type})
 	}
-	// The required type of a column comes from the user or the table; compiling replaces it by the actual one.
+	// The required type of a column comes from the user or the table. Compiling replaces it by the actual type.
 	want := map[string]table.Type{}
 	for _, col := range s.Columns {
 		want[col.Name] = col.Type
@@ -204,7 +204,7 @@ func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	return program, nil
 }
 
-// chooseSeparator shows a sample to the expressions and chooses a fitting separator for splice(auto, …).
+// chooseSeparator evaluates the expressions for a sample, and chooses a separator for splice(auto, …) that fits it.
 func (p *planner) chooseSeparator() error {
 	var chooser keyexpr.SeparatorChooser
 	var observers []*keyexpr.Evaluator
@@ -215,7 +215,7 @@ func (p *planner) chooseSeparator() error {
 	}
 	if err := p.plan.Sample(func(row []table.Value) bool {
 		for _, o := range observers {
-			// A row without a value will be rejected, with its reason, when it is loaded.
+			// A row without a value will be rejected when it is loaded, with the reason.
 			_, _ = o.Eval(row)
 		}
 		return true
@@ -231,7 +231,7 @@ func (p *planner) chooseSeparator() error {
 	return nil
 }
 
-// KeyFields returns which of Fields make up the primary key.
+// KeyFields returns the indices of the Fields that make up the primary key.
 func (p *Plan) KeyFields() []int {
 	var places []int
 	for i, f := range p.Fields {
@@ -243,7 +243,7 @@ func (p *Plan) KeyFields() []int {
 }
 
 // Sample calls each with the fields of the first convertible records of every input, about as many as type inference
-// uses, until each returns false. The values are valid until it returns.
+// uses, until each returns false. The values are valid during the call.
 func (p *Plan) Sample(each func([]table.Value) bool) error {
 	share := max(sampleBytes/len(p.Sources), minSampleBytes)
 	more := true
@@ -291,7 +291,7 @@ func (p *Plan) Shares() Shares {
 	return s
 }
 
-// sources returns the input columns that are read.
+// sources returns the names of the input columns that are read.
 func (p *Plan) sources() (names []string) {
 	for _, c := range p.Fields {
 		names = append(names, c.Source)
@@ -325,7 +325,7 @@ func (p *Plan) Design() (keyexpr.Design, error) {
 	return d, nil
 }
 
-// Separator returns the separator of splice(auto, …), empty if no expression uses it.
+// Separator returns the separator of splice(auto, …), or "" if no expression uses it.
 func (p *Plan) Separator() string {
 	if p.env.Separator == 0 {
 		return ""
@@ -333,7 +333,7 @@ func (p *Plan) Separator() string {
 	return string(p.env.Separator)
 }
 
-// Expression returns the expression of a schema column, empty for a column that is loaded unchanged.
+// Expression returns the expression of a schema column, or "" for a column that is loaded unchanged.
 func (p *Plan) Expression(column int) string {
 	if p.Makers == nil || p.Makers[column].Program == nil {
 		return ""

@@ -10,12 +10,12 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Decision is an inference from all inputs together that applies to every record. Plans and inspect show it.
+// Decision is inferred from all inputs together and applies to every record. Plans and inspect show it.
 type Decision struct {
 	What    string `json:"what"`              // format, encoding, dialect …, or a column
-	As      string `json:"as"`                // the decision; for several inputs, the number of each
-	Against string `json:"against,omitempty"` // contradictions in the sample, with their number
-	Flag    string `json:"flag,omitempty"`    // flag that changes the decision
+	As      string `json:"as"`                // the decision; if inputs differ, the number of each
+	Against string `json:"against,omitempty"` // values in the sample that contradict it, with their number
+	Flag    string `json:"flag,omitempty"`    // flag that changes it
 
 	differ bool // inputs differ
 }
@@ -39,7 +39,7 @@ type tally struct {
 	what  string
 	as    []string // in order of appearance
 	count map[string]int
-	first map[string]string // the first such input
+	first map[string]string // first input with the property
 }
 
 func (t *tally) add(as, input string) {
@@ -52,7 +52,7 @@ func (t *tally) add(as, input string) {
 	}
 }
 
-// decision shows the tally: the majority first, then each other property with an example input.
+// decision returns the tally as a decision: the majority first, then every other property with an example input.
 func (t *tally) decision() Decision {
 	if len(t.as) == 1 {
 		return Decision{What: t.what, As: t.as[0]}
@@ -93,7 +93,7 @@ func found(each func(yield func(name string, found []source.Found))) (all []Deci
 	return all
 }
 
-// dispute returns the decision on a column type that some sampled values contradict.
+// dispute returns the decision on a column's type that some sampled values contradict.
 func dispute(name string, t table.Type, few convert.Minority) Decision {
 	d := Decision{What: "column " + name, As: typeText(t)}
 	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples),
@@ -105,7 +105,7 @@ func dispute(name string, t table.Type, few convert.Minority) Decision {
 	return d
 }
 
-// numbers returns the decision on a column of numbers with trailing zeros or points, which its type keeps or drops.
+// numbers returns the decision on a column of numbers with trailing zeros or points, which the type may keep or drop.
 func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decision, ok bool) {
 	example, ok := in.Numbers(at)
 	d = Decision{What: "column " + name, As: t.String()}

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// takeKey gives a new table the primary key declared by the sources' schema, if the user names none.
+// takeKey gives a new table the primary key that the sources' schemas declare, if the user names none.
 func (p *planner) takeKey() {
 	if len(p.request.Target.Key) > 0 || len(p.request.Columns.Keys) > 0 {
 		return
@@ -47,7 +47,7 @@ func (p *planner) takeKey() {
 	p.plan.Notes = append(p.plan.Notes, "the new table gets the source's primary key: "+strings.Join(text, " "))
 }
 
-// declaredType returns the type that the sources' schemas declare for a column; Null if they differ or lack one.
+// declaredType returns the type that the sources' schemas declare for a column, or Null if they differ or one lacks it.
 func (p *planner) declaredType(src string) (of table.Type) {
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -60,7 +60,8 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	return of
 }
 
-// declaresTable reports whether the sources' schema types every column: a table can be created without a record.
+// declaresTable reports whether the sources' schemas give every column a type, so that no record is needed to create a
+// table.
 func (p *planner) declaresTable() bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		about := s.About()

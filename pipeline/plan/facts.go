@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Facts returns everything that the load's rows depend on: how inputs are read, how columns are used, and the inputs.
+// Facts returns everything that the load's rows depend on: the inputs, how they are read, and how columns are used.
 func (p *Plan) Facts() ([]progress.Fact, error) {
 	r := p.Request
 	facts := []progress.Fact{
@@ -24,7 +24,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		facts = append(facts, progress.Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
 	}
 	if p.Schema.Numbered > 0 || r.Mode == table.Increment {
-		facts = append(facts, progress.Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
+		facts = append(facts, progress.Fact{Name: "--mark-column", Value: p.Mark}) // "" with --at-least-once
 	}
 	facts = append(facts, readFacts(&r.Read)...)
 	if p.Wide {
@@ -65,7 +65,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		}
 		name := progress.Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
 		if p.Live {
-			// Its content may change; no flag accepts changed records.
+			// Its content may change. No flag accepts changed records.
 			facts = append(facts, name, progress.Fact{Name: "schema of " + s.Name, Value: id.Schema})
 			continue
 		}
@@ -78,7 +78,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 	return facts, nil
 }
 
-// cellFacts returns the options of cells that no column of the schema shows.
+// cellFacts returns the options for cells, which are not in the schema.
 func cellFacts(c *Columns) []progress.Fact {
 	var types []string
 	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
@@ -98,13 +98,13 @@ func cellFacts(c *Columns) []progress.Fact {
 	}
 }
 
-// timeText returns a time's type as users write it.
+// timeText returns the type of a time as users write it.
 func timeText(t *table.Time) string {
 	unit := map[int64]string{1: "s", 1e3: "ms", 1e6: "us", 1e9: "ns"}[t.Unit]
 	return fmt.Sprintf("timestamp(%s,%v,%s)", t.Layout, t.Zone, unit)
 }
 
-// readFacts returns the options of reading.
+// readFacts returns the options for reading.
 func readFacts(r *Read) []progress.Fact {
 	o, c := &r.Options, &r.Convert
 	var facts []progress.Fact

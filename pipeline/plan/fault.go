@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// AtFault reports whether a source's content makes it unreadable: a second reading fails at the same place.
+// AtFault reports whether a source's content makes it unreadable, in that a second reading fails at the same place.
 func (p *Plan) AtFault(s *Source, err error) bool {
 	if !reader.Damaged(err) {
 		return false
@@ -15,7 +15,7 @@ func (p *Plan) AtFault(s *Source, err error) bool {
 	return again != nil && reader.Damaged(again) && strings.Contains(err.Error(), again.Error())
 }
 
-// ReadAgain reads a file to its end and returns its fault.
+// ReadAgain reads a file to its end and returns the error, if any. It does nothing for other sources.
 func (p *Plan) ReadAgain(s *Source) error {
 	if file, ok := s.Source.(*reader.File); ok {
 		return file.ReadAgain(p.Shares().Pages)
@@ -23,7 +23,7 @@ func (p *Plan) ReadAgain(s *Source) error {
 	return nil
 }
 
-// StillBad returns, for the files selected by is, why they cannot be read to their end.
+// StillBad returns why files that is selects cannot be read to their end, by name.
 func (p *Plan) StillBad(is func(name string) bool) map[string]string {
 	bad := map[string]string{}
 	for _, s := range p.Sources {

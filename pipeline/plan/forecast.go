@@ -14,26 +14,27 @@ import (
 
 // Forecast describes the inputs of a plan without reading them completely.
 type Forecast struct {
-	Found  int // inputs that are files
-	Chosen int // inputs to load
-	Opened int // inputs opened; the others are assumed to be similar
+	Found  int // number of inputs that are files
+	Chosen int // number of inputs to load
+	Opened int // number of inputs opened; the others are assumed to be similar
 	Names  []string
 
 	Bytes int64 // size of the chosen files as stored; -1 means unknown
-	Rows  int64 // records; -1 means unknown
+	Rows  int64 // number of records; -1 means unknown
 	Exact bool  // Rows is stated by the files, or all were read
 }
 
-// shownNames limits the inputs named in a Forecast.
+// shownNames is the maximum number of inputs that a Forecast names.
 const shownNames = 10
 
-// inputs are the files of a plan.
+// inputs holds the files of a plan.
 type inputs struct {
 	Forecast
 	left []input.Item // files that were not opened
 }
 
-// take notes the inputs of a set, and reduces it to at most most of them, evenly chosen; 0 keeps all.
+// take notes the inputs of a set, and reduces the set to at most most of them, evenly chosen. If most is 0, it keeps
+// all.
 func (n *inputs) take(set *input.Set, most int) {
 	n.Chosen = len(set.Items)
 	for i := range set.Items {
@@ -68,13 +69,13 @@ type looked struct {
 	whole          bool // the sample was the whole source
 }
 
-// The bytes of compressed text to decompress for an estimate of the ratio: of all inputs, and at least of each.
+// How many bytes of compressed text to decompress to estimate the ratio: in total, and at least of each input.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
 )
 
-// Forecast describes the inputs. It may open those left out by MostInputs to read their stated sizes.
+// Forecast describes the inputs. To read the sizes that they state, it may open inputs that MostInputs left out.
 func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	f = p.inputs.Forecast
 	if f.Exact = true; f.Found == 0 {
@@ -82,7 +83,7 @@ func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	} else {
 		f.Opened = len(p.Sources)
 	}
-	var bytes int64 // bytes of sources with known rows
+	var bytes int64 // bytes of sources whose rows are known
 	stated := true  // all sources state their rows
 	for _, s := range p.Sources {
 		rows, exact, err := p.rowsOf(s)
@@ -120,7 +121,8 @@ func states(s *Source) bool {
 	return ok
 }
 
-// ReadThrough reports whether a source can be read from any record, but does not state where records begin.
+// ReadThrough reports whether there is a source that can be read from any record, but must be read through to find the
+// records.
 func (p *Plan) ReadThrough() bool {
 	return slices.ContainsFunc(p.Sources, func(s *Source) bool {
 		return s.About().Seeking == source.SeeksDirectly && !s.About().Live && !states(s)
@@ -132,7 +134,7 @@ type measured interface {
 	TextBytes(budget int64) (int64, error)
 }
 
-// rowsOf estimates the records of a source, -1 if unknown.
+// rowsOf estimates the number of records of a source; -1 means unknown.
 func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	if states(s) {
 		rows, _ := s.Source.(rowCounter).Rows()
@@ -144,7 +146,7 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 			return 0, false, err
 		}
 	}
-	if l.whole { // unless the source is unreadable after it
+	if l.whole { // the sample was everything, unless the source is unreadable after it
 		return int64(l.records), text == int64(l.bytes), nil
 	}
 	if text < 0 || l.records == 0 || l.bytes == 0 {
@@ -153,7 +155,8 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of unopened inputs: as local files state if all opened ones do, else by the others' ratio.
+// addLeft adds the rows of inputs that were not opened: as local files state them if all opened ones do, and otherwise
+// in proportion to their bytes.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -190,7 +193,8 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources. whole: it is certainly complete.
+// Look calls each with a few thousand records from all over the sampled sources. whole means that a record is certainly
+// complete.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -207,7 +211,8 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses what --mode increment cannot do exactly once. at is the auto-increment column of the key, or 0.
+// settleCounts refuses loads that --mode increment cannot apply exactly once. at is the auto-increment column of the
+// key, or 0.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "

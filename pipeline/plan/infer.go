@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Type inference samples about sampleBytes of all inputs together, and at least minSampleBytes of each.
+// Type inference samples about sampleBytes of all inputs together, but at least minSampleBytes of each.
 const (
 	sampleBytes    = 8 << 20
 	minSampleBytes = 64 << 10
 )
 
-// checkMemory refuses inputs known in advance to need more than --memory.
+// checkMemory refuses inputs that are certain to need more than --memory.
 func (p *planner) checkMemory() error {
 	for _, s := range p.plan.Sources {
 		if f, ok := s.Source.(interface {
@@ -33,7 +33,7 @@ func (p *planner) checkMemory() error {
 	return nil
 }
 
-// infer gives every untyped column a type, from a sample of every input.
+// infer gives every column without a type a type, from a sample of every input.
 func (p *planner) infer() error {
 	first := p.columns
 	in := convert.NewInference(len(first), p.request.Read.Convert)
@@ -48,7 +48,7 @@ func (p *planner) infer() error {
 		}
 	}
 	for _, src := range p.plan.Sources {
-		// No sampled input has a record, but it matters whether there are any.
+		// The sampled inputs have no records, but it matters whether others do.
 		if !p.plan.Empty || p.plan.Live || len(p.plan.sampled()) == len(p.plan.Sources) {
 			break
 		}
@@ -66,7 +66,7 @@ func (p *planner) infer() error {
 	if err != nil {
 		return err
 	}
-	if known != nil || !p.infers() { // otherwise the form of the values in the input is lost
+	if known != nil || !p.infers() { // if types were inferred, the values' form in the input is lost
 		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {
@@ -81,7 +81,7 @@ func (p *planner) infer() error {
 	return nil
 }
 
-// maxSampledParts limits the sampled parts of an origin: they are similar, and there may be thousands.
+// maxSampledParts limits the sampled parts of an origin, as there may be thousands, which are similar.
 const maxSampledParts = 64
 
 func (p *Plan) sampled() []*Source {
@@ -96,7 +96,7 @@ func (p *Plan) sampled() []*Source {
 	return some
 }
 
-// noKeyType is the error for a key column of a new table without a value in any sampled record.
+// noKeyType returns the error for a new table's key column without a value in any sampled record.
 func (p *planner) noKeyType(name string) error {
 	first := ""
 	if p.sampled.bad != nil {
@@ -107,7 +107,8 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at's.
+// settleType gives field i a type if it has none: that of an earlier attempt, of the source, of the table if it fits,
+// or else the one inferred for column at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -156,7 +157,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 		p.plan.Retyped = append(p.plan.Retyped, p.plan.Warnings[len(p.plan.Warnings)-1])
 	}
-	if d, ok := numbers(in, at, col.Name, col.Type); ok { // then the majority's type accepts all values
+	if d, ok := numbers(in, at, col.Name, col.Type); ok { // the majority's type then accepts all values
 		p.plan.Decisions = append(p.plan.Decisions, d)
 		p.plan.Notes = append(p.plan.Notes, d.String())
 	} else if nearly {
@@ -167,7 +168,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 	return nil
 }
 
-// settleOwn decides which values column i takes from a file with typed values, unless the user gave the column a type.
+// settleOwn decides which typed values of a file column i accepts, unless the user has given the column a type.
 func (p *planner) settleOwn(i int, in *convert.Inference, at int) {
 	col := &p.plan.Fields[i]
 	if !col.Exact || col.Time != nil {
@@ -223,10 +224,11 @@ func quoted(texts []string) string {
 	return strings.Join(out, ", ")
 }
 
-// counted writes a number with commas.
+// counted formats a number with commas.
 func counted(n int) string { return words.Grouped(int64(n)) }
 
-// sample adds the first records of a source, about budget bytes; of a stream, which is read once, the first piece's.
+// sample adds the first records of a source, about budget bytes. Of a stream, which can be read only once, it adds
+// those of the first piece.
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
@@ -269,7 +271,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 				fields[i] = record.Datum{}
 			case from < len(rec.Fields):
 				fields[i] = rec.Fields[from]
-			default: // as if it were present and empty
+			default: // as if the field were present and empty
 				fields[i] = record.Datum{Kind: record.Text}
 			}
 		}
@@ -295,7 +297,7 @@ func places(names []string) map[string]int {
 	return at
 }
 
-// countValues notes whether a sampled record has few enough values for a row.
+// countValues notes if a sampled record has few enough values for a row.
 func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	if len(fields) <= table.MaxColumns || p.sampled.fits {
 		return
@@ -310,10 +312,11 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
 }
 
-// mostColumns limits the columns of a header, because sampling more is slow.
+// mostColumns limits the columns of a header, because sampling more would be slow.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs whose rows could never be written. Sampled records that lack columns do not count.
+// checkWidth refuses inputs whose rows have too many columns. They may have more in total if all sampled records have
+// few enough values.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
@@ -324,14 +327,14 @@ func (p *planner) checkWidth() error {
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 
-// cellBytes is roughly the size of an encoded cell without its name and value.
+// cellBytes is roughly the size of an encoded cell, without its name and value.
 const cellBytes = 24
 
-// blockBytes is roughly how large the encoded rows of one split may be.
+// blockBytes is roughly the maximum size of the encoded rows of one split.
 const blockBytes = 8 << 20
 
-// sizeSplits makes splits smaller if short text makes large rows: every cell includes its column's name, so a record of
-// a thousand short cells grows a hundredfold, and several splits are in memory at a time.
+// sizeSplits makes splits smaller if short text makes large rows. Every cell includes its column's name, so a record of
+// a thousand short cells grows a hundredfold, and several splits are in memory at once.
 func (p *planner) sizeSplits() error {
 	encoded := 0 // size of a row with a value in every column, without the values
 	for _, c := range p.plan.Schema.Columns {
@@ -350,5 +353,5 @@ func (p *planner) sizeSplits() error {
 	return nil
 }
 
-// minSplitBytes keeps the cost of a split below that of its rows.
+// minSplitBytes is the minimum size of a split. It keeps the cost of a split below that of its rows.
 const minSplitBytes = 4 << 10

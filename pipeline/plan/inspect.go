@@ -24,41 +24,42 @@ type Inspection struct {
 	Error       string            `json:"error,omitempty"` // why it could not be read completely
 	Format      string            `json:"format"`
 	Compression string            `json:"compression"`
-	Encoding    string            `json:"encoding"`          // of text
-	Dialect     string            `json:"dialect,omitempty"` // of CSV
+	Encoding    string            `json:"encoding"`          // encoding of text
+	Dialect     string            `json:"dialect,omitempty"` // dialect of CSV
 	Notes       []string          `json:"notes,omitempty"`   // how the dialect was detected
-	Hint        string            `json:"hint,omitempty"`    // about possible faults of the columns
+	Hint        string            `json:"hint,omitempty"`    // possible faults of the columns
 	Header      bool              `json:"header"`            // the first record names the columns
-	Bytes       int64             `json:"bytes"`             // -1 unknown
-	Rows        int64             `json:"rows"`              // records, rejected ones included
+	Bytes       int64             `json:"bytes"`             // -1 means unknown
+	Rows        int64             `json:"rows"`              // number of records, including rejected ones
 	Exact       bool              `json:"exact"`             // Rows was counted or is stated by the file
-	Looked      int64             `json:"looked"`            // records inspected
-	Rejected    int64             `json:"rejected"`          // unreadable records
+	Looked      int64             `json:"looked"`            // number of inspected records
+	Rejected    int64             `json:"rejected"`          // number of unreadable records
 	FirstReject string            `json:"first_reject,omitempty"`
 	Splits      int               `json:"splits"`
 	Columns     []InspectedColumn `json:"columns"`
-	Decisions   []Decision        `json:"decisions,omitempty"` // on columns with values that contradict the decision
-	Together    []Decision        `json:"together,omitempty"`  // for the last of several inputs: their differences
+	Decisions   []Decision        `json:"decisions,omitempty"` // decisions that some values contradict
+	Together    []Decision        `json:"together,omitempty"`  // differences of several inputs, in the last one
 
 	found []source.Found
 }
 
-// InspectedColumn is a column as shown by the inspected records.
+// InspectedColumn describes a column, judging by the inspected records.
 type InspectedColumn struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Unit    string `json:"unit,omitempty"` // unit of the values, from a schema: "timestamp, µs"
 	Nulls   int64  `json:"nulls"`
-	Min     string `json:"min"` // by value for numbers, otherwise by bytes
+	Min     string `json:"min"` // least value: by number if there are numbers, otherwise by bytes
 	Max     string `json:"max"`
 	Longest int    `json:"longest"` // bytes of the longest value's text
 	Example string `json:"example"`
 }
 
-// inspectBytes is the amount of an input inspected without count.
+// inspectBytes is how many bytes of an input are inspected if records are not counted.
 const inspectBytes = 4 << 20
 
-// Inspect inspects inputs; with count, every record. It reports each unreadable input's error and returns the last.
+// Inspect inspects the beginnings of inputs or, if count is set, every record. The Inspection of an unreadable input
+// has its error; the last such error is returned, too.
 func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
 	find := r.Find
 	if r.Stdin != nil {
@@ -93,7 +94,7 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 // inspector collects the properties of one input's records.
 type inspector struct {
 	in        Inspection
-	names     []string // of its columns
+	names     []string // names of the input's columns
 	seen      int64    // bytes inspected
 	inference *convert.Inference
 	columns   []columnRange
@@ -127,7 +128,7 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 	return i.in, err
 }
 
-// InspectTable inspects a table of a database: its first rows or, with count, every row.
+// InspectTable inspects a table of a database: its first rows or, if count is set, every row.
 func InspectTable(ctx context.Context, name string, from source.Origin, r Read, count bool) (Inspection, error) {
 	in := Inspection{Path: name, Bytes: -1, Format: "table", Compression: "none", Columns: []InspectedColumn{}}
 	division, err := from.Divide(ctx)
@@ -183,7 +184,7 @@ func (i *inspector) begin(columns []string) {
 	i.columns = make([]columnRange, len(columns))
 }
 
-// read inspects the records, without count only at the beginning.
+// read inspects the records: only those at the beginning, unless count is set.
 func (i *inspector) read(from source.Source, count bool) error {
 	used := make([]int, len(i.names))
 	for k := range used {
@@ -201,7 +202,7 @@ func (i *inspector) read(from source.Source, count bool) error {
 			if err != nil {
 				return err
 			}
-			if giveBack != nil { // nothing refers to its memory
+			if giveBack != nil { // nothing refers to its memory any more
 				giveBack(sp)
 			}
 		}
@@ -285,11 +286,11 @@ func (i *inspector) finish() {
 	}
 }
 
-// shownBytes is how much of a value is kept: one byte more than is shown, to tell that there is more. So it may be open
-// which value is the least or the greatest, but not the part of it that is shown.
+// shownBytes is how many bytes of a value are kept, one more than are shown, to tell that there are more. So the least
+// and the greatest value may be uncertain, but not the parts of them that are shown.
 const shownBytes = table.MaxShownBytes + 1
 
-// text returns the text of a value, valid until the next call.
+// text returns the text of a value. It is valid until the next call.
 func (c *columnRange) text(d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Text, record.Number, record.String, record.JSON:
@@ -308,13 +309,13 @@ type columnRange struct {
 	min, max   float64
 	numbers    bool // a number was seen
 	example    []byte
-	low, high  []byte // by bytes
-	lowNumber  []byte // the texts of min and max
+	low, high  []byte // least and greatest values by bytes
+	lowNumber  []byte // text of min; highNumber is that of max
 	highNumber []byte
 	scratch    []byte
 }
 
-// head returns the first eight bytes of a text as a number with the order of texts; missing bytes count as zeros.
+// head returns the first eight bytes of a text as a number that sorts as the text does. Missing bytes count as zeros.
 func head(text []byte) uint64 {
 	if cap(text) >= 8 {
 		return binary.BigEndian.Uint64(text[:8]) &^ (math.MaxUint64 >> (8 * min(len(text), 8)))
@@ -324,7 +325,7 @@ func head(text []byte) uint64 {
 	return binary.BigEndian.Uint64(short[:])
 }
 
-// add takes a value, and its number if it is one.
+// add takes a value, and its number if it has one.
 func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	text := c.text(d)
 	c.longest = max(c.longest, len(text))
@@ -352,7 +353,7 @@ func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	c.numbers = true
 }
 
-// lessInteger compares the texts of integers with the same nearest double. Other texts are not less.
+// lessInteger reports whether a is less than b, if both are texts of integers with the same nearest double.
 func lessInteger(near float64, a, b []byte) bool {
 	if math.Abs(near) < 1<<53 {
 		return false // equal

@@ -12,14 +12,14 @@ import (
 // knownType is the type of an existing table column.
 type knownType struct {
 	table.Type
-	from string // the source of the type, for users
+	from string // where the type comes from, for messages
 }
 
-// sampleRows is the number of rows sampled at each end of the table.
+// sampleRows is the number of rows sampled at each end of a table.
 const sampleRows = 200
 
-// knownTypes returns the types of the table's columns by name: from the rows at both ends of the table, else from the
-// last run into the table. If a column has several types, the last run's counts.
+// knownTypes returns the types of the table's columns by name. They come from the rows at both ends of the table, or
+// else from the last run into the table. If a column has several types, the last run's type counts.
 func (p *planner) knownTypes(last map[string]string) (map[string]knownType, error) {
 	if p.plan.table == nil && p.plan.Tables == nil || !p.infers() {
 		return nil, nil
@@ -35,19 +35,19 @@ func (p *planner) knownTypes(last map[string]string) (map[string]knownType, erro
 	}
 	found, rows, err := p.admin.CellTypes(p.request.Target.Table, p.plan.table.Key, sampleRows)
 	if err != nil {
-		// Without permission to read the table, a load can still write to it.
+		// Without permission to read from the table, a load can still write to it.
 		if p.admin.Context != nil && p.admin.Context.Err() != nil {
 			return nil, context.Cause(p.admin.Context)
 		}
 		return known, nil
 	}
 	if rows == 0 {
-		return nil, nil // the values written by runs are gone
+		return nil, nil // the values that runs wrote are gone
 	}
 	for column, types := range found {
 		last, ran := known[column]
 		if len(types) > 1 && ran && types[last.Type] {
-			continue // the last type was taken
+			continue // the last run's type was taken
 		}
 		if delete(known, column); len(types) > 1 {
 			continue
@@ -69,8 +69,8 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns returns the types and units of the table's columns from its last run: in the planned run's parent folder,
-// or else in the default one. A missing table has none.
+// lastColumns returns the types and units that the last run into the table gave its columns. It looks for that run in
+// the parent folder of the planned run, or else in the default one. A missing table has none.
 func (p *planner) lastColumns() (types, units map[string]string) {
 	if p.plan.table == nil && p.plan.Tables == nil {
 		return nil, nil

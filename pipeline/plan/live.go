@@ -8,7 +8,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkLive refuses loads in which a row that changes or disappears before it is read again would leave a trace.
+// checkLive refuses loads of live sources in which a row would leave a trace if it changed or disappeared before it was
+// read again.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -65,7 +66,7 @@ func (p *planner) lacking() bool {
 	})
 }
 
-// settleKeys decides whether sources are read in parallel, and refuses live ones whose rows could get two keys.
+// settleKeys decides whether sources are read in parallel, and refuses live sources whose rows could get two keys.
 func (p *planner) settleKeys() error {
 	if p.plan.Live {
 		p.plan.Empty = false // it may have rows when it is read
@@ -75,15 +76,16 @@ func (p *planner) settleKeys() error {
 	}
 	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(),
 		func(k table.KeyColumn) bool { return k.Type == table.Null }) {
-		p.plan.Empty = false // its table is declared even without a record
+		p.plan.Empty = false // the table can be created even without a record
 	}
 	p.plan.Distinct = p.distinct()
 	p.plan.Parallel = p.parallel()
 	return nil
 }
 
-// checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key, as the row
-// would be in the table twice if the rest changed before a second reading. Nor may timestamps leave two versions.
+// checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key: if the rest
+// changed before a second reading, the row would be in the table twice. It also refuses one whose timestamps could
+// leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+
@@ -130,7 +132,7 @@ func namesOf(columns []source.KeyColumn) (names []string) {
 	return names
 }
 
-// parallel reports whether sources can be read at the same time: order does not matter, or no rows share a key.
+// parallel reports whether sources can be read at the same time, because order does not matter or no rows share a key.
 func (p *planner) parallel() bool {
 	r := p.request
 	if len(p.plan.Sources) < 2 || r.Records > 0 || p.numbered > 0 || r.Mode == table.Increment {
@@ -139,12 +141,12 @@ func (p *planner) parallel() bool {
 	return p.plan.Distinct || r.Order == OrderNone && p.unique(func([]source.KeyColumn) bool { return true })
 }
 
-// distinct reports whether no two records share a key in the table, which contains the source's unique key.
+// distinct reports whether no two records share a key in the table, because that key contains the source's unique key.
 func (p *planner) distinct() bool {
 	return p.unique(func(columns []source.KeyColumn) bool { return len(p.lost(columns)) == 0 })
 }
 
-// unique reports whether all sources have a unique key with a property.
+// unique reports whether all sources have a unique key for which are returns true.
 func (p *planner) unique(are func(columns []source.KeyColumn) bool) bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		columns := s.About().Unique

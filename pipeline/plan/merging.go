@@ -15,8 +15,8 @@ import (
 // Merging tells why several rows of a source may become one row of a table.
 type Merging struct {
 	Source string
-	Own    []string // the columns of the source's own key
-	Lost   []string // columns that the table's key lacks, or has in a form that two of their values may share
+	Own    []string // columns of the source's own key
+	Lost   []string // columns that the table's key lacks, or has in a form in which different values may be equal
 }
 
 func (m *Merging) Text() string {
@@ -24,7 +24,7 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys returns the error after all rows were read: rows of the of rows share a key with another. keys are examples.
+// SameKeys returns the error if, of the of rows that were read, rows share a key with another one. keys has examples.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {
@@ -35,12 +35,12 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 
-// merging decides whether two rows of a source can become one row of a table; nil means none can. They cannot if the
-// table's key, or its name, has all columns of a source key, in forms that keep different values different.
+// merging returns why two rows of a source can become one row of a table, or nil if they cannot. They cannot if the
+// table's key or its name has all columns of a key of the source, in forms that keep different values different.
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
-		return nil // rows are distinct, or rows with equal keys are expected
+		return nil // rows are distinct, or may have equal keys
 	}
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -54,7 +54,7 @@ func (p *planner) merging() (found *Merging) {
 		}
 		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
 			name := s.Name
-			if r.Read.Sources != nil { // the source is a part of the origin
+			if r.Read.Sources != nil { // the source is only a part of the origin
 				name = strings.Join(r.ShownInputs(), ", ")
 			}
 			return &Merging{Source: name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
@@ -108,7 +108,7 @@ func (p *planner) lost(key []source.KeyColumn) []source.KeyColumn {
 	})
 }
 
-// takesAsItIs reports whether a column makes different values of different data of a kind.
+// takesAsItIs reports whether a column turns different data of a kind into different values.
 func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
 	switch kind {
 	case record.Integer, record.Unsigned:
@@ -121,7 +121,7 @@ func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
 	return false
 }
 
-// keepRows refuses a load that may merge rows of a source, unless Read.Look or the caller reads all first.
+// keepRows refuses a load that may merge rows of a source, unless Read.Look or the caller reads all rows first.
 func (p *planner) keepRows(ctx context.Context) error {
 	r, m := p.request, p.merging()
 	p.plan.Merging = m
@@ -130,7 +130,7 @@ func (p *planner) keepRows(ctx context.Context) error {
 		return nil
 	case r.Read.Look != nil:
 		return r.Read.Look(ctx)
-	case r.Read.Sources == nil: // in several dumps, rows with one key may be of different dates
+	case r.Read.Sources == nil: // several dumps may have a row at different times
 		p.plan.Warnings = append(p.plan.Warnings, m.Text()+"; the last one stays (tsimport check --unique counts them)")
 		return nil
 	}

@@ -22,7 +22,7 @@ func (p *planner) key() []table.KeyColumn {
 }
 
 // settleNumbers decides whether the service makes the values of an auto-increment column. If the input has them,
-// existing rows can be changed, but no rows created: the service does not accept a chosen number.
+// existing rows can be changed, but no rows can be created, as the service does not accept chosen numbers.
 func (p *planner) settleNumbers() error {
 	r := p.request
 	if err := table.CheckKey(p.key()); err != nil {
@@ -72,12 +72,12 @@ func (p *planner) settleNumbers() error {
 	return p.settleMark()
 }
 
-// hasOldKey reports whether rows have the whole key of another table, unique to each row.
+// hasOldKey reports whether the records have the whole key of another table, which is unique to each.
 func (p *planner) hasOldKey() bool {
 	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
 }
 
-// OldKey returns the key columns of the rows' former table, if the service makes a new key; nil if there are none.
+// OldKey returns the key columns of the rows' former table if the service makes new keys, or nil.
 func (p *Plan) OldKey() (names []string) {
 	if p.Schema.Numbered == 0 || !p.Wide {
 		return nil
@@ -85,7 +85,7 @@ func (p *Plan) OldKey() (names []string) {
 	return namesOf(p.Sources[0].About().Unique)
 }
 
-// ReturnedHeader returns the header of the file of returned keys. Columns of an old key have a prefix of their own.
+// ReturnedHeader returns the header of the file of returned keys. Columns of an old key have a unique prefix.
 func (p *Plan) ReturnedHeader() []string {
 	header := []string{"file", "record"}
 	for _, k := range p.Schema.Key {
@@ -102,7 +102,7 @@ func (p *Plan) ReturnedHeader() []string {
 	return header
 }
 
-// refuseNumbering refuses flags that have no meaning if the service makes no part of a key.
+// refuseNumbering refuses flags that are meaningless unless the service makes a part of the key.
 func (p *planner) refuseNumbering(why string) error {
 	r := p.request
 	markColumn := r.MarkColumn != "" && r.Mode != table.Increment
@@ -123,7 +123,7 @@ func (p *planner) refuseNumbering(why string) error {
 var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete",
 	table.Increment: "increment", table.Changes: "changes"}
 
-// settleMark ensures that no column of the input is treated as marks.
+// settleMark chooses the column of marks, and ensures that it is no column of the input.
 func (p *planner) settleMark() error {
 	r := p.request
 	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
@@ -150,16 +150,16 @@ func (p *planner) settleMark() error {
 	return nil
 }
 
-// isNumbered reports whether the service makes the values of the table's column with a name.
+// isNumbered reports whether the service makes the values of the table's column with the given name.
 func (p *planner) isNumbered(name string) bool {
 	return p.numbered > 0 && p.key()[p.numbered].Name == name
 }
 
-// jobBytes is the number of bytes of a job's hash in its marks.
+// jobBytes is the number of bytes of a job's hash in marks.
 const jobBytes = 9
 
-// Job returns the name of the load in the marks of its rows: the same for the same table, columns and inputs, wherever
-// it runs. A changed input is detected by the mark of each row, which has its own checksum.
+// Job returns the name of the load in the marks of its rows. It is the same for the same table, columns and inputs,
+// wherever the load runs. A changed input is detected by the mark of each row, which has a checksum of its own.
 func (p *Plan) Job() string {
 	r := p.Request
 	h := sha256.New()
@@ -173,8 +173,8 @@ func (p *Plan) Job() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:jobBytes])
 }
 
-// checkVersions refuses a load that would keep one version of each cell if the user has asked for several, and decides
-// whether cells without a timestamp need one so that a repeated update leaves no second version.
+// checkVersions refuses a load that would keep one version of each cell although the user has asked for several. It
+// also decides whether cells without a timestamp need one, so that a repeated update leaves no second version.
 func (p *planner) checkVersions() error {
 	versions := p.request.Target.Define.MaxVersions
 	if p.plan.table != nil {

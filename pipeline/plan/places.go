@@ -6,21 +6,21 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A sample from places has a few records from each of several places all over the inputs, because records differ from
-// place to place in a sorted file. If only the beginning of every input can be read, the sample there is longer.
+// A sample has a few records from each of several places all over the inputs, because records of a sorted file differ
+// from place to place. If only the beginning of an input can be read, the sample there is longer.
 const (
 	samplePlaces     = 64
-	placeRecords     = 40 // records from each place
-	placeSkipped     = 2  // records to skip at a place in a text: the first may be incomplete
+	placeRecords     = 40 // number of records from each place
+	placeSkipped     = 2  // number of records to skip at a place in a text, where the first may be incomplete
 	placeBytes       = 64 << 10
 	beginningBytes   = 4 << 20
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or returns false if it does not count. whole: it is certainly complete.
+// taker takes a record of a sample, and reports whether it counts. whole means that the record is certainly complete.
 type taker func(rec *record.Record, whole bool) bool
 
-// placesOf returns the number of sampled places of a source.
+// placesOf returns the number of places to sample in a source.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
 		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
@@ -39,10 +39,10 @@ type visitor struct {
 	take   taker
 	begins func() // called at each place; may be nil
 
-	most, budget int // records and bytes of a source that has one place
+	most, budget int // maximum records and bytes from a source with one place
 }
 
-// look takes a sample at a number of places of the source and leaves it at its beginning.
+// look takes a sample at a number of places of the source, and leaves the source at its beginning.
 func (v *visitor) look(places int) error {
 	begin := v.source.Begin()
 	if v.source.About().Live { // it is one of many parts, each with the rows of its range
@@ -54,7 +54,7 @@ func (v *visitor) look(places int) error {
 	for _, at := range v.places(begin, places) {
 		skip := placeSkipped
 		if at.Offset == begin.Offset {
-			skip = 0 // the first record, or rows of Parquet
+			skip = 0 // the first record is complete, as are rows of Parquet
 		}
 		if err := v.at(at, placeBytes, skip, placeRecords); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (v *visitor) look(places int) error {
 	return nil
 }
 
-// places returns places all over the source. In a text, records need not begin there.
+// places returns n places all over the source. In a text, records need not begin there.
 func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	size, rows := v.source.About().Bytes, v.rows()
 	for i := range int64(n) {
@@ -79,7 +79,7 @@ func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	return places
 }
 
-// rows returns the number of rows that a source states, 0 if it states none.
+// rows returns the number of rows that a source states, or 0 if it does not state it.
 func (v *visitor) rows() (rows int64) {
 	defer v.source.Suspend()
 	for {
@@ -87,7 +87,7 @@ func (v *visitor) rows() (rows int64) {
 		if err != nil {
 			return rows
 		}
-		splits, err := v.source.Add(piece) // if a source states its rows, a piece need not be prepared
+		splits, err := v.source.Add(piece) // a piece need not be prepared if the source states its rows
 		if err != nil || len(splits) == 0 || splits[0].Rows == 0 {
 			return 0
 		}
@@ -97,7 +97,7 @@ func (v *visitor) rows() (rows int64) {
 	}
 }
 
-// at takes a sample of at most most records from a place on.
+// at takes a sample of at most most records, from a place on.
 func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	if v.source.Anywhere() {
 		v.source.Seek(place, source.Chain{})

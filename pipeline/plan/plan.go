@@ -20,48 +20,48 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Plan is what a load will do, determined before its first write. It has many fields because it holds every decision
-// before the first row; each stage reads only a few. Only the state of Sources changes afterwards.
+// Plan says what a load will do, and is made before its first write. It has many fields because it holds every decision
+// made before the first row; each stage reads only a few. Only the state of Sources changes afterwards.
 type Plan struct {
 	Schema    *table.Schema
-	Fields    []table.Column // the result of converting a record; the schema's columns, unless some are computed
-	Makers    []Maker        // make the schema's columns from Fields; nil if they are equal
+	Fields    []table.Column // what a record is converted to: the schema's columns, unless some are computed
+	Makers    []Maker        // make the schema's columns from Fields; nil if these are the same
 	Create    bool           // the table does not exist yet
-	Bounds    []table.Value  // of the new table's ranges, in the first key column; none means one partition
+	Bounds    []table.Value  // bounds of the new table's ranges, in the first key column; none means one partition
 	Bytes     int64          // size of all inputs; -1 if one is a stream
-	Warnings  []string       // for the user, a sentence each
-	Retyped   []string       // Warnings about columns with another type than the table's rows have
-	Decisions []Decision     // inferred for all inputs
-	Notes     []string       // about the inputs, for the user
-	Unread    []string       // Warnings about inputs left out or incomplete
-	Broken    []error        // errors of reading after the first records of a source
+	Warnings  []string       // sentences for the user
+	Retyped   []string       // those of Warnings about columns that have another type in the table's rows
+	Decisions []Decision     // decisions inferred from all inputs
+	Notes     []string       // notes about the inputs, for the user
+	Unread    []string       // those of Warnings about inputs that are left out or incomplete
+	Broken    []error        // read errors after the first records of a source
 
-	Chosen   []string // inputs that Request.Selection has chosen; nil without one
+	Chosen   []string // inputs that Request.Selection has chosen; nil if there is none
 	Sources  []*Source
-	Division []byte          // from which the sources were opened; nil for files
+	Division []byte          // division by which the sources were opened; nil for files
 	Live     bool            // the sources are live
-	Position source.Position // from which the sources are followed; zero if they are not
+	Position source.Position // where to follow the sources' changes from; zero if they cannot be followed
 	Distinct bool            // according to the sources, no two records have the same key
-	Parallel bool            // sources are read in parallel: they are Distinct, or order does not matter
-	Headers  []rundir.Header // of rejected records
+	Parallel bool            // sources are read in parallel, as they are Distinct or order does not matter
+	Headers  []rundir.Header // headers for rejected records
 	Empty    bool            // no input has a record
 	Merging  *Merging        // why several rows of a source may become one; nil means that none do
 	Wide     bool            // records describe themselves: rows have the cells that Cell loads besides Schema's columns
 
-	Tables *Tables // tables that rows go to; nil if there is one
+	Tables *Tables // tables that rows go to; nil if there is only one
 
-	Mark    string // attribute that identifies rows numbered by the service; empty means none
-	Restamp bool   // cells without a timestamp get one on sending: the table keeps several versions
+	Mark    string // attribute that identifies rows numbered by the service; "" means none
+	Restamp bool   // cells without a timestamp get one when sent, as the table keeps several versions
 
 	Request *Request
 
-	units     map[string]string // by name in the table, of columns and parts of nested ones, from earlier runs
+	units     map[string]string // units from earlier runs, by table column or part of a nested one
 	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns listed by the sources of a Wide plan
 
-	env   keyexpr.Env   // for the expressions
-	table *client.Table // nil when it does not exist yet
+	env   keyexpr.Env   // environment of the expressions
+	table *client.Table // nil if it does not exist yet
 }
 
 // Source is an input with columns that fit the schema.
@@ -80,7 +80,7 @@ type Source struct {
 	beginning source.Place
 }
 
-// Anywhere reports whether the source is a source.Random with splits that are read in any order.
+// Anywhere reports whether the source is a source.Random whose splits can be read in any order.
 func (s *Source) Anywhere() bool {
 	r, ok := s.Source.(source.Random)
 	return ok && !s.About().Live && r.Anywhere()
@@ -92,26 +92,26 @@ type planner struct {
 	admin   *client.Admin
 	sampled struct {
 		records, bytes int
-		bad            *table.Reason // of the first unreadable record
-		whole, fits    bool          // a record was counted; one has few enough values for a row
-		cells          int           // bytes of self-describing cells besides their values
+		bad            *table.Reason // reason of the first unreadable record
+		whole, fits    bool          // a record was counted; a record has few enough values for a row
+		cells          int           // bytes of self-describing cells, without their values
 	}
-	// dialects describe how the records under each of Plan.Headers are read.
+	// dialects says how the records under each of Plan.Headers are read.
 	dialects []string
 	all      []string          // columns of all inputs, in order of appearance
-	owner    map[string]string // the first input that has each
+	owner    map[string]string // first input that has each column
 	columns  []string          // columns that are read
 	named    map[string]bool   // columns named by expressions
 	// numbered is the key column whose values the service makes; 0 means none.
 	numbered int
-	salt     []string                    // source of salt(n)
-	measures map[string]map[string]tally // by columns and paths of record.Measures: the inputs' units
-	hints    []string                    // about inputs whose columns do not fit
+	salt     []string                    // columns from which salt(n) is computed
+	measures map[string]map[string]tally // the inputs' units, by column and path of record.Measures
+	hints    []string                    // hints about inputs whose columns do not fit
 	lacks    []string                    // inputs and their missing columns, with --missing null
 	items    []input.Item                // inputs to open
 }
 
-// InputsError tells why files cannot be loaded together.
+// InputsError tells why files cannot be loaded together. Items are these files.
 type InputsError struct {
 	error
 	Items []input.Item
@@ -119,7 +119,8 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. It writes and creates nothing. Close the plan.
+// Make opens the inputs, looks at the table and settles the schema. It does not write or create anything. The caller
+// must close the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin,
 		measures: map[string]map[string]tally{}}
@@ -168,7 +169,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	return p.plan, nil
 }
 
-// looking marks a step that waits for the inputs.
+// looking makes a step tell Request.OnLook that it waits for the inputs.
 func (p *planner) looking(step func() error) func() error {
 	if p.request.OnLook == nil {
 		return step
@@ -221,7 +222,7 @@ func (p *planner) checkFlags() error {
 	return nil
 }
 
-// notData adds the archive of the policy to the paths that are not data: its records are too old for every table.
+// notData adds the archive of the policy to the paths that are not data, as its records are too old for every table.
 func (p *planner) notData(more func(name string, folder bool) string) func(name string, folder bool) string {
 	if p.request.Target.Policy == nil {
 		return more
@@ -246,7 +247,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 	return p.openFiles(ctx)
 }
 
-// openParts opens the parts of an origin, divided by an earlier attempt or now.
+// openParts opens the parts of an origin, which an earlier attempt has divided or which is divided now.
 func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	division := p.request.Division
 	if !p.request.Divided {
@@ -290,7 +291,7 @@ func (p *planner) addSource(s source.Source) {
 	})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
 	for _, note := range about.Notes {
-		if !slices.Contains(p.plan.Notes, note) { // a column of a folder gives the same note for each file
+		if !slices.Contains(p.plan.Notes, note) { // all files of a folder have the same note about its column
 			p.plan.Notes = append(p.plan.Notes, note)
 		}
 	}
@@ -327,7 +328,7 @@ func (p *planner) find(ctx context.Context) error {
 	return nil
 }
 
-// openFiles opens the inputs that are named as files.
+// openFiles opens the inputs that are files.
 func (p *planner) openFiles(ctx context.Context) error {
 	if p.items = p.request.Items; p.items == nil {
 		if err := p.find(ctx); err != nil {
@@ -339,7 +340,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 	options.Memory = p.plan.Shares().reading()
 	var files []*reader.File
 	defer func() {
-		for _, s := range files[len(p.plan.Sources):] { // the load is refused
+		for _, s := range files[len(p.plan.Sources):] { // close them if the load is refused
 			s.Close()
 		}
 	}()
@@ -366,7 +367,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 				"--skip-lines 1 --names A,B", s.Name, s.Doubt))
 		}
 		files = append(files, s)
-		// Thousands of inputs must not hold thousands of open files.
+		// Thousands of inputs must not keep thousands of files open.
 		if err := s.Suspend(); err != nil {
 			return fmt.Errorf("close input %s: %w", item.Name, err)
 		}
@@ -387,8 +388,8 @@ func (p *planner) openFiles(ctx context.Context) error {
 	return nil
 }
 
-// cannotLoad turns an error about an input into a usage error: nothing has been written, and the given inputs cannot be
-// loaded. It returns the error of an interruption or of a silent server unchanged: the same command may succeed later.
+// cannotLoad turns an error about an input into a usage error, as nothing was written and the inputs cannot be loaded.
+// It does not change errors of an interruption or a silent server, after which the same command may succeed later.
 func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -402,7 +403,7 @@ func cannotLoad(ctx context.Context, err error) error {
 
 // headerOf finds or adds the header under which a source's rejected records are kept.
 func (p *planner) headerOf(r source.Rejects) int {
-	read := strings.Join(append(r.Flags, r.Encoding), "\x00") // records of two dialects cannot share a file
+	read := strings.Join(append(r.Flags, r.Encoding), "\x00") // records of different dialects cannot share a file
 	for i, h := range p.plan.Headers {
 		if string(h.Text) == string(r.Header) && h.Kind == r.Kind && h.Dir == r.Folder && p.dialects[i] == read {
 			return i
@@ -414,7 +415,7 @@ func (p *planner) headerOf(r source.Rejects) int {
 	return len(p.plan.Headers) - 1
 }
 
-// findColumns finds the columns of all inputs together, and the columns in expressions.
+// findColumns finds the columns of all inputs together, and the columns named in expressions.
 func (p *planner) findColumns() error {
 	p.owner = map[string]string{}
 	for _, s := range p.plan.Sources {
@@ -441,7 +442,7 @@ func (p *planner) findColumns() error {
 	return p.findNamed()
 }
 
-// joinColumns finds the columns to load. An input that lacks one is refused; JSON objects may lack members.
+// joinColumns finds the columns to load. It refuses inputs that lack one, except that JSON objects may lack members.
 func (p *planner) joinColumns() error {
 	for _, c := range p.all {
 		if p.isNumbered(p.rename(c)) {
@@ -466,7 +467,8 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack what a row may lack.
+// checkColumns refuses a source that lacks columns of the load. With --missing null, it may lack all that are not in
+// keys.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {

@@ -19,11 +19,12 @@ import (
 type PreSplit int
 
 const (
-	PreSplitAuto PreSplit = 0  // as the size of the inputs suggests
+	PreSplitAuto PreSplit = 0  // as many as suit the size of the inputs
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
 
-// PreSplitAuto makes a range per autoRangeRecords, a minute's rows of a partition, if that gives at least autoRanges.
+// PreSplitAuto makes a range for every autoRangeRecords, the rows that a partition takes in a minute, if that makes at
+// least autoRanges.
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2
@@ -35,7 +36,7 @@ func (p *planner) settlePreSplit() error {
 	if want == PreSplitOff || p.request.Written || want == PreSplitAuto && target.Absent {
 		return nil
 	}
-	given := p.request.Read.Sources != nil && !p.plan.Live // rows from a program cannot be sampled in advance
+	given := p.request.Read.Sources != nil && !p.plan.Live // rows that a program provides cannot be sampled in advance
 	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || given {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (p *planner) settlePreSplit() error {
 	return nil
 }
 
-// autoRanges returns the number of ranges that suits the size of the inputs.
+// autoRanges returns the number of ranges that suits the size of the inputs, or 0 if that is unknown.
 func (p *planner) autoRanges() int {
 	if p.plan.Bytes < 0 || p.sampled.records == 0 {
 		return 0
@@ -79,8 +80,8 @@ type keySampler struct {
 	plan      *Plan
 	converter *convert.Converter
 	evaluator *keyexpr.Evaluator // nil if the column is not computed
-	field     int                // otherwise the index of the field
-	places    [][]table.Value    // the values of each place
+	field     int                // index of the field otherwise
+	places    [][]table.Value    // values from each place
 }
 
 func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
@@ -100,7 +101,7 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 
 func (k *keySampler) begin() { k.places = append(k.places, nil) }
 
-// take takes the value of a record, if it has one.
+// take takes the value of a record, if it has one, and reports whether it did.
 func (k *keySampler) take(rec *record.Record, _ bool) bool {
 	v, ok := k.value(rec)
 	if ok {
@@ -110,7 +111,7 @@ func (k *keySampler) take(rec *record.Record, _ bool) bool {
 	return ok
 }
 
-// value returns the first key column's value of a record's row, if it makes one.
+// value returns the first key column's value in the row of a record, if the record makes one.
 func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
 	fields, why := k.converter.Convert(rec)
 	if why != nil {
@@ -128,7 +129,7 @@ func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
 	return v, true
 }
 
-// rangeBounds cuts values into ranges of about equal size, and returns the first value of every range but the first.
+// rangeBounds divides values into ranges of about equal size, and returns the first value of every range but the first.
 func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 	slices.SortFunc(values, table.Compare)
 	last := 0
@@ -148,7 +149,7 @@ func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 // maxBoundBytes is the service's limit for the length of a bound.
 const maxBoundBytes = 64
 
-// asBound returns a valid bound near a value: the beginning of a long one.
+// asBound returns a valid bound near a value, which is the beginning of a long value.
 func asBound(v table.Value) (bound table.Value, ok bool) {
 	switch {
 	case v.Type == table.Integer:
@@ -163,7 +164,7 @@ func asBound(v table.Value) (bound table.Value, ok bool) {
 	return v, len(v.Bytes) > 0
 }
 
-// ShowKey shows a key value: text unchanged, binary in hexadecimal.
+// ShowKey formats a key value for users, with binary values in hexadecimal.
 func ShowKey(v table.Value) string {
 	switch v.Type {
 	case table.Integer:

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is the user's request before the first row. It has many fields, one for each thing the user may set.
+// Request is what the user requests of a load. It has many fields, one for each thing that the user may set.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -29,46 +29,47 @@ type Request struct {
 	Mode       table.Mode
 	Condition  table.Existence
 	When       *condition.When
-	Unchanged  bool // the condition of each row is in table.UnchangedColumn
+	Unchanged  bool // each row has its condition in table.UnchangedColumn
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
-	Records    int64  // records to read, from the start of the first input; 0 means all
+	Records    int64  // number of records to read, from the start of the first input; 0 means all
 	Memory     int64  // bytes of memory of the process
 	Reading    int64  // memory that determines the limits of one input; 0 means Memory
 	RunDir     string // folder whose files are not inputs; may be ""
-	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
+	// Written means that the rows are already in the table and are compared with it. Their timestamps may have any age.
 	Written bool
-	// Service returns the range that contains the service's time, to compare timestamps with; nil means this machine's.
+	// Service returns the range in which the service's time is, to compare timestamps with; nil means this machine's time.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
-	// OnLook is called before inputs are opened or sampled, which takes time; its result is called afterwards. May be nil.
+	// OnLook, if not nil, is called before inputs are opened or sampled, which takes time. Its result is called
+	// afterwards.
 	OnLook func() (looked func())
-	// RejectedKeys means that the keys of rejected records are wanted if they can be read.
+	// RejectedKeys requests the keys of rejected records, if they can be read.
 	RejectedKeys bool
 	// For tables with an auto-increment key column: the attribute that identifies rows ("" means DefaultMarkColumn),
-	// whether rows are repeated blindly or looked up first, and whether the service's keys are wanted.
+	// whether rows have no marks or are looked up first, and whether the keys made by the service are requested.
 	MarkColumn  string
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
-	// KeysAlone means that the table may be read only by single rows, not by ranges, even to find its types.
+	// KeysAlone means that the table may only be read by single rows, not by ranges, even to find its types.
 	KeysAlone bool
-	// Inferred holds the types that an earlier attempt inferred, by input column: a later one must not infer others.
+	// Inferred holds the types that an earlier attempt inferred, by input column. A later one must not infer others.
 	Inferred map[string]Inferred
-	// Divided means that Division is an earlier attempt's division of Read.Sources; they are not divided again.
+	// Divided means that Division is an earlier attempt's division of Read.Sources, which are not divided again.
 	Divided  bool
 	Division []byte
-	// Selection chooses from the inputs found; nil takes all. Chosen is an earlier attempt's choice or nil.
+	// Selection chooses from the inputs found; nil means all. Chosen is the choice of an earlier attempt, or nil.
 	Selection Selection
 	Chosen    []string
-	// Without names inputs that are found but not loaded, because they were set aside.
+	// Without names inputs that are not loaded even if found, because they were set aside.
 	Without map[string]bool
-	// Items, if not nil, are the inputs to load, found and chosen by an earlier plan, with their size in bytes.
+	// Items, if not nil, are the inputs to load, which an earlier plan found and chose. ItemsOf is that plan's bytes.
 	Items   []input.Item
 	ItemsOf int64
-	// Separator is the choice of an earlier attempt for splice(auto, …); 0 chooses one.
+	// Separator is what an earlier attempt chose for splice(auto, …); 0 means that it is chosen now.
 	Separator rune
-	// MostInputs limits how many files, from all over the inputs, are opened for a plan that loads nothing; 0 opens all.
+	// MostInputs limits how many files, from all over the inputs, are opened for a plan that loads nothing; 0 means all.
 	MostInputs int
 }
 
@@ -77,43 +78,44 @@ type Inferred struct {
 	table.Type
 	Zeros bool       // as in table.Column
 	Own   table.Type // as in table.Column
-	Asked bool       // the column accepts the same values as with --type
+	Asked bool       // the column accepts the values that it would with --type
 }
 
-// Known is how the types of existing table columns affect the input's.
+// Known says how the types of existing table columns affect those of the input.
 type Known uint8
 
 const (
 	KnownDefault Known = iota // they are the default; if values do not fit, another type is inferred, with a note
-	KnownStrict               // another type is refused; of any column, the few values of other types are rejected
-	KnownIgnored              // not at all: types come from the input alone
+	KnownStrict               // other types are refused; if few values of a column do not fit, these are rejected
+	KnownIgnored              // they do not: types come only from the input
 )
 
-// Keep is which part of its record a row retains.
+// Keep says which part of its record a row keeps.
 type Keep uint8
 
 const (
 	KeepRecord Keep = iota // the unchanged record, for rejects
 	KeepNothing
 	KeepKey       // no record, and only the ordering key of the row
-	KeepKeyFields // the fields of the primary key, to distinguish them, and a hash of the row
+	KeepKeyFields // the fields of the primary key, and a hash of the row
 )
 
 // Read configures how inputs are read.
 type Read struct {
-	reader.Options                 // except Stream
+	reader.Options                 // without Stream
 	Convert        convert.Options // without Decode, which each source has
-	Find           input.Options   // how arguments are interpreted, except Stdin
-	// Sources is the origin of rows if they do not come from files, which Request.Inputs then name; nil opens the Inputs.
+	Find           input.Options   // how arguments are interpreted, without Stdin
+	// Sources, if not nil, is the origin of rows that do not come from files. Request.Inputs then only names it.
 	Sources source.Origin
-	// Archived means that a live source stands for an archive of it, which will be loaded in its place.
+	// Archived means that a live source stands for an archive of it, which will be loaded instead.
 	Archived bool
-	// Merges means that a live source is merged into the table with --mode update: cells lost in the source are kept.
+	// Merges means that a live source is merged into the table with --mode update, so that cells lost in the source
+	// remain.
 	Merges bool
-	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if inexact.
+	// Look, if not nil, reads all rows of Sources before the first is written, and fails if several would become one.
 	Look    func(context.Context) error
-	Parsers int       // workers; 0 means one per processor
-	Stdin   io.Reader // read for -; nil is os.Stdin. A pending read is abandoned when the load stops
+	Parsers int       // number of parsers; 0 means one per processor
+	Stdin   io.Reader // input for -; nil means os.Stdin. A pending read is abandoned when the load stops
 }
 
 // Workers returns the number of parsers.
@@ -129,27 +131,28 @@ type AskedOptions struct {
 type Target struct {
 	Client   client.Target
 	Name     string // name of the target, for reports
-	Place    string // as Name, but the same in every working folder; may be empty
+	Place    string // like Name, but the same in every working folder; may be ""
 	Table    string
-	Create   bool                  // make a missing table
-	Key      []table.KeyColumn     // for Create; a Type of Null is inferred. An existing table must have this key
+	Create   bool                  // create the table if it is missing
+	Key      []table.KeyColumn     // for Create; a Null Type is inferred. An existing table must have this key
 	Define   table.Definition      // for Create
 	Defined  map[string]table.Type // predefined attribute columns, for Create
 	Indexes  []table.Index         // for Create
 	Aging    Aging
 	Asked    AskedOptions
 	PreSplit PreSplit // ranges that a new table begins with
-	// Policy describes the tables of each age, if named after periods; nil means none. Ages count from PolicyNow.
+	// Policy, if not nil, describes the tables of each age, which are named after periods. Ages count from PolicyNow.
 	Policy    *lifecycle.Policy
 	PolicyNow time.Time
-	// Absent means that the store does not exist yet and need not be asked (a dry run creates no store).
+	// Absent means that the store does not exist yet, and is not asked about the table, as a dry run does not create it.
 	Absent bool
 }
 
-// Aging selects which cells too old for the table are left out and counted instead of having their record rejected.
+// Aging selects cells that are too old for the table to be left out and counted, instead of having their records
+// rejected.
 type Aging struct {
-	Expires     bool // cells that expire during the load, if rows are from a table or an archive
-	DropExpired bool // all of them
+	Expires     bool // cells that expire during the load, if rows come from a table or an archive
+	DropExpired bool // all such cells
 }
 
 // Columns maps input columns to table columns.
@@ -157,20 +160,20 @@ type Columns struct {
 	Only    []string          // input columns to load as attributes; nil loads all
 	Exclude []string          // input columns to leave out
 	Rename  map[string]string // input name to table name
-	Types   map[string]Type   // by input or table name
+	Types   map[string]Type   // types by input or table name
 	Keys    []keyexpr.Column  // computed columns of Target.Key
-	Set     []keyexpr.Column  // attributes that are computed
-	Known   Known             // use of the types of the table's columns
+	Set     []keyexpr.Column  // computed attributes
+	Known   Known             // how the table's types are used
 }
 
 // Type is a type requested by the user.
 type Type struct {
 	Type table.Type
-	Hex  bool        // binary: text is hexadecimal, otherwise base64
-	Time *table.Time // integer: of a time
+	Hex  bool        // for binary: text is hexadecimal instead of base64
+	Time *table.Time // for an integer made of a time: the time's format
 }
 
-// ShownInputs returns the inputs in a form that may be shown and kept: without the secrets of addresses.
+// ShownInputs returns the inputs without the secrets in their addresses, so that they may be shown and kept.
 func (r *Request) ShownInputs() []string {
 	shown := make([]string, 0, len(r.Inputs))
 	for _, arg := range r.Inputs {
@@ -183,19 +186,19 @@ func (r *Request) ShownInputs() []string {
 type Order uint8
 
 const (
-	LastWins  Order = iota // in input order: the last row wins
-	OrderNone              // in any order: keys are unique, or order does not matter
+	LastWins  Order = iota // in input order, so that the last row wins
+	OrderNone              // in any order, as keys are unique or order does not matter
 )
 
 func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
 
-// UsageError means that the request is invalid; nothing was written.
+// UsageError means that the request is invalid. Nothing was written.
 type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
-	Input   bool // an input is missing, or cannot be read
-	Damaged bool // reader.Damaged reports this of the cause
-	Changed bool // an input differs from the resumed run's
+	Input   bool // an input is missing or cannot be read
+	Damaged bool // reader.Damaged is true of the cause
+	Changed bool // an input differs from that of the resumed run
 	Nothing bool // no input matches
 }
 

@@ -23,7 +23,7 @@ func (p *planner) settleSchema() error {
 		}
 		s.Key = slices.Clone(t.Key)
 	}
-	bySource := map[string]string{} // table name to input name
+	bySource := map[string]string{} // input names by table name
 	for _, c := range columns {
 		if !p.isComputed(p.rename(c)) {
 			bySource[p.rename(c)] = c
@@ -90,7 +90,7 @@ func (p *planner) settleSchema() error {
 	return nil
 }
 
-// checkNamed refuses flags that name columns the input does not have.
+// checkNamed refuses flags that name columns that the input does not have.
 func (p *planner) checkNamed(columns []string) error {
 	c := &p.request.Columns
 	named := []struct {
@@ -99,7 +99,7 @@ func (p *planner) checkNamed(columns []string) error {
 	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", slices.Sorted(maps.Keys(c.Rename))}}
 	for _, n := range named {
 		if p.plan.Wide {
-			break // any record may have it
+			break // any record may have the column
 		}
 		for _, name := range n.names {
 			if !slices.Contains(columns, name) {
@@ -143,7 +143,7 @@ func (p *planner) rename(column string) string { return p.request.Columns.To(col
 
 func (p *planner) wanted(column string) bool { return p.request.Columns.Takes(column) }
 
-// column starts a table column with the type requested by the user, if any.
+// column returns a table column with the type that the user requests, if any.
 func (p *planner) column(src, name string) (table.Column, error) {
 	col := table.Column{Source: src, Name: name}
 	if err := table.CheckColumnName(name); err != nil {
@@ -170,7 +170,8 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes returns the secondary indexes of all tables. Each row costs at least a write and a read unit per index.
+// Indexes returns the names of the table's secondary indexes. Each row costs at least a write and a read unit per
+// index.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

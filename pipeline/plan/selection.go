@@ -8,25 +8,25 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Selection chooses the inputs to load among those found.
+// Selection chooses the inputs to load from those found.
 type Selection interface {
-	// Select returns the inputs to load into the table, in order, and notes for the user. created is as in client.Table, 0
-	// if the table is not yet created. earlier are the names chosen by the first attempt of a resumed load, nil in the
-	// first. Inputs in without are left out.
+	// Select returns the inputs to load into the table, in order, and notes for the user. created is as in client.Table,
+	// or 0 if the table does not exist yet. earlier has the names that the first attempt of a resumed load chose; it is
+	// nil in the first attempt. Inputs in without are left out.
 	Select(ctx context.Context, found []input.Item, created int64, earlier []string,
 		without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
 // Units is implemented by a Selection that remembers the units of the table's columns between loads.
 type Units interface {
-	Units() map[string]string // by name; known once Select has been called
+	Units() map[string]string // returns units by column; valid once Select was called
 	KeepUnits(units map[string]string)
 }
 
 // NothingNew means that no input is left to load, although some were found.
 type NothingNew struct {
 	Found int      // number of inputs found
-	Notes []string // why none is left
+	Notes []string // why none are left
 }
 
 func (*NothingNew) Error() string { return "nothing new to load" }

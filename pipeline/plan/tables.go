@@ -15,17 +15,18 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// DefaultMaxTables limits the tables of a load: an instance's own limit, unless the service has raised it.
+// DefaultMaxTables is the default limit of a load's tables. It is an instance's limit, unless the service has raised
+// that.
 const DefaultMaxTables = 64
 
 // Tables decides which table each row goes to if --table has expressions in braces. It is safe for concurrent use.
 type Tables struct {
-	Text string // as the user gave it
+	Text string // name as the user gave it
 
 	parts  []namePart
 	period *lifecycle.Template // nil unless the names consist of text and one period
-	policy *lifecycle.Policy   // nil without one
-	now    time.Time           // for the policy
+	policy *lifecycle.Policy   // nil if there is none
+	now    time.Time           // time from which the policy counts ages
 }
 
 // namePart is a part of a table's name: text, or the result of an expression.
@@ -38,7 +39,7 @@ type namePart struct {
 // IsTemplate reports whether a table's name contains expressions.
 func IsTemplate(name string) bool { return strings.ContainsAny(name, "{}") }
 
-// FileName returns the name of a table, or of tables, as part of a file name.
+// FileName returns the name of a table, or a template of names, in a form that can be part of a file name.
 func FileName(name string) string {
 	if !IsTemplate(name) {
 		return name
@@ -54,7 +55,7 @@ func FileName(name string) string {
 	}, name), "-")
 }
 
-// layouts are the formats of periods in table names; they sort like the periods.
+// layouts are the formats of periods in table names. Names sort as their periods do.
 var layouts = map[string]string{"year": "2006", "month": "200601", "day": "20060102"}
 
 // parseTables parses the name of tables with expressions in braces. Periods without a zone use the policy's, if any.
@@ -85,7 +86,7 @@ func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	return t, nil
 }
 
-// cutBraces cuts text at its first expression in braces. Braces in strings do not count; others must balance.
+// cutBraces cuts text around its first expression in braces. Braces in strings do not count; others must balance.
 func cutBraces(text string) (before, inner, after string, err error) {
 	before, rest, open := strings.Cut(text, "{")
 	if strings.Contains(before, "}") {
@@ -125,7 +126,7 @@ func indexOutside(text string, want rune) int {
 	return -1
 }
 
-// nameExpression makes an expression that gives text. Names sort like their periods: month(t) is 202403.
+// nameExpression returns an expression whose value is text. Periods become numbers that sort: month(t) is 202403.
 func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	if inner == "" {
 		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
@@ -225,7 +226,7 @@ type Namer struct {
 	evaluators []*keyexpr.Evaluator
 	name       []byte
 	last       []byte // the last valid name
-	archived   bool   // whether its rows are archived
+	archived   bool   // rows of the table with that name are archived
 }
 
 func (t *Tables) NewNamer() *Namer {
@@ -238,7 +239,8 @@ func (t *Tables) NewNamer() *Namer {
 	return n
 }
 
-// Of returns a record's table name, valid until the next call, and whether its rows are archived; or why there is none.
+// Of returns a record's table name, valid until the next call, and whether the table's rows are archived, or why there
+// is no such name.
 func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
 	n.name = n.name[:0]
 	for i, part := range n.tables.parts {
@@ -267,7 +269,7 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 	return n.last, n.archived, nil
 }
 
-// warnOfAges warns if no sampled record is young enough for a table, because such a load is hardly intended.
+// warnOfAges warns if no sampled record is young enough for a table, because this is hardly intended.
 func (p *planner) warnOfAges() error {
 	t := p.plan.Tables
 	if !t.Archives() {
@@ -304,7 +306,7 @@ func (p *planner) warnOfAges() error {
 	return nil
 }
 
-// class returns the policy's class for a table, nil if there is none.
+// class returns the policy's class for a table, or nil if there is none.
 func (t *Tables) class(name string) *lifecycle.Class {
 	if t.policy == nil {
 		return nil
@@ -324,7 +326,7 @@ func (t *Tables) Class(name string) int {
 	return 0
 }
 
-// Archive returns the folder that receives a table's rows instead; empty if they go to the table.
+// Archive returns the folder to which a table's rows are archived, or "" if they go to the table.
 func (t *Tables) Archive(name string) string {
 	if c := t.class(name); c != nil {
 		return c.Archive
@@ -337,7 +339,7 @@ func (t *Tables) Archives() bool {
 	return t != nil && t.policy != nil && t.policy.Classes[len(t.policy.Classes)-1].Archives()
 }
 
-// definition returns how a table is created: as requested by the user and, for its age, by the policy.
+// definition returns how to create a table: as the user requests, except for what the policy sets for its age.
 func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	c := t.class(name)
 	if c == nil {
@@ -354,7 +356,7 @@ func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	return d
 }
 
-// maxVersions returns the highest number of cell versions kept by the tables that a load creates.
+// maxVersions returns the highest number of versions of a cell that tables created by the load keep.
 func (t *Tables) maxVersions(versions int) int {
 	if t.policy != nil {
 		for _, c := range t.policy.Classes {
@@ -366,7 +368,7 @@ func (t *Tables) maxVersions(versions int) int {
 	return versions
 }
 
-// policyText describes everything in a policy that affects a load's outcome.
+// policyText describes everything in a policy that affects the outcome of a load.
 func policyText(p *lifecycle.Policy) string {
 	if p == nil {
 		return "none"
@@ -385,7 +387,8 @@ func policyText(p *lifecycle.Policy) string {
 	return text
 }
 
-// matches reports whether a table may have the name. Before a row only the text around the expressions is known.
+// matches reports whether one of the tables may have the name. Without a row, only the text around expressions is
+// known.
 func (t *Tables) matches(name string) bool {
 	if t.period != nil {
 		_, ok := t.period.Period(name)
@@ -405,7 +408,7 @@ func (t *Tables) matches(name string) bool {
 	return regexp.MustCompile(pattern + "$").MatchString(name)
 }
 
-// describeTables takes the key of an existing table, if there is one: all tables have the same.
+// describeTables takes the key of an existing table, if there is one, as all tables have the same key.
 func (p *planner) describeTables() error {
 	target := &p.request.Target
 	if !target.Absent {
@@ -430,7 +433,7 @@ func (p *planner) describeTables() error {
 	return nil
 }
 
-// OpenTable ensures that one of the tables exists, with the common key; a missing table is created if that is allowed.
+// OpenTable ensures that one of the tables exists, with the common key. It creates a missing table if that is allowed.
 func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, made bool, err error) {
 	target := &p.Request.Target
 	t, err = admin.Describe(name)

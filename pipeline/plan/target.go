@@ -57,7 +57,7 @@ func (p *planner) matchKey(t *client.Table) error {
 	return nil
 }
 
-// KeyFits reports whether a key equals the requested one, whose columns may lack a type.
+// KeyFits reports whether a key equals the requested one, whose columns may lack types.
 func KeyFits(asked, key []table.KeyColumn) bool {
 	return slices.EqualFunc(asked, key, func(a, k table.KeyColumn) bool {
 		return a.Name == k.Name && (a.Type == table.Null || a.Type == k.Type && a.Auto == k.Auto)
@@ -81,8 +81,8 @@ func KeyTexts(key []table.KeyColumn) (texts []string) {
 
 func keyText(key []table.KeyColumn) string { return strings.Join(KeyTexts(key), ", ") }
 
-// MakeTable creates the table of a plan that says Create and returns its description. Another process's table is
-// accepted (made is false) if it has the same key and versions. refused is why the service refused Bounds.
+// MakeTable creates the table of a plan that says Create, and returns its description. A table that another process has
+// created is accepted (made is false) if it has the same key and versions. refused is why the service refused Bounds.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
@@ -111,7 +111,8 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	return t, made, refused, nil
 }
 
-// Table returns the load's table as the service described it before the load, nil if missing or if there are several.
+// Table returns the load's table as the service described it before the load, or nil if it was missing or there are
+// several.
 func (p *Plan) Table() *client.Table {
 	if p.Tables != nil {
 		return nil
@@ -119,9 +120,9 @@ func (p *Plan) Table() *client.Table {
 	return p.table
 }
 
-// Window returns a function for the timestamps that the table accepts at the moment: milliseconds, from inclusive, to
-// exclusive. It allows anything acceptable at any possible time of the service, which alone knows its clock and
-// decides. It is nil for rows that are already in the table.
+// Window returns a function that returns the range of timestamps, in milliseconds, that the table now accepts; to is
+// excluded. The range includes all that may be acceptable, as only the service knows its clock. The function is nil for
+// rows that are already in the table.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil
@@ -138,7 +139,8 @@ func (p *Plan) Window() func() (from, to int64) {
 	}
 }
 
-// Expiry returns the maximum age of cells in the table (0: none), and whether cells expired in the source are left out.
+// Expiry returns the age beyond which the table refuses cells, its time to live (0 means none), and whether cells that
+// have expired in the source are left out.
 func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	to := p.Request.Target
 	seconds := to.Define.TimeToLive
@@ -162,11 +164,11 @@ func (p *Plan) Deviation() time.Duration {
 	return time.Duration(min(cmp.Or(seconds, client.DefaultDeviation), maxDeviation)) * time.Second
 }
 
-// maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
+// maxDeviation, in seconds, is more than any clock shows and fits in a time.Duration.
 const maxDeviation = 1 << 33
 
-// settleDefined completes the definition of a new table besides its key: predefined columns without a type take that of
-// the load's column. It refuses before the first row what the service would refuse after the last.
+// settleDefined completes the definition of a new table, apart from its key. Predefined columns without a type take
+// that of the load's column. It refuses, before the first row, what the service would refuse after the last.
 func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
@@ -179,14 +181,14 @@ func (p *planner) settleDefined() error {
 	for i := range p.plan.Schema.Columns {
 		columns[p.plan.Schema.Columns[i].Name] = &p.plan.Schema.Columns[i]
 	}
-	for i := range p.plan.Fields { // with inferred types
+	for i := range p.plan.Fields { // their types have been inferred
 		columns[p.plan.Fields[i].Name] = &p.plan.Fields[i]
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
 		given, has := t.Defined[name], columns[name]
 		switch {
 		case slices.ContainsFunc(p.plan.Schema.Key, func(k table.KeyColumn) bool { return k.Name == name }):
-			delete(t.Defined, name) // an index may name it
+			delete(t.Defined, name) // an index may name a key column
 		case given == table.Null && (has == nil || has.Type == table.Null):
 			return usagef("--define: the type of column %s is unknown; give it, such as %s:string", name, name)
 		case given == table.Null:
@@ -203,7 +205,7 @@ func (p *planner) settleDefined() error {
 	return p.namesAreFree(t.Indexes)
 }
 
-// namesAreFree refuses indexes with names already used in the instance.
+// namesAreFree refuses indexes whose names are already used in the instance.
 func (p *planner) namesAreFree(indexes []table.Index) error {
 	for _, i := range indexes {
 		if _, err := p.admin.Describe(i.Name); err == nil || i.Name == p.request.Target.Table {
@@ -217,13 +219,13 @@ func (p *planner) namesAreFree(indexes []table.Index) error {
 	return nil
 }
 
-// Limits of the service.
+// Limits set by the service.
 const (
 	maxIndexes = 5
-	maxDefined = 32 // predefined columns
+	maxDefined = 32 // of predefined columns
 )
 
-// CheckIndexes refuses indexes that a table with such a key cannot have. Types must be known.
+// CheckIndexes refuses indexes that a table with the given key cannot have. Types must be known.
 func CheckIndexes(t *Target, key []table.KeyColumn) error {
 	if len(t.Indexes) > maxIndexes {
 		return usagef("--define: %d indexes; a table has at most %d", len(t.Indexes), maxIndexes)

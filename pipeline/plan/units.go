@@ -11,18 +11,18 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// lastRun names the runs that wrote the table's values.
+// lastRun is how messages name the run that wrote the table's values.
 const lastRun = "the last run"
 
-// noteMeasures tallies the measures of a source's columns and their parts, from its schema or sample.
+// noteMeasures tallies the measures of a source's columns and of their parts, from its schema or sample.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
-		return // a table's columns, with one type each, or cells of a table
+		return // columns of a table, each with one type, or its cells
 	}
 	at := places(about.Columns)
 	for i, name := range first {
-		if src.looked.whole && about.Bytes >= 0 && !in.Seen(i) { // the sample of a stream is its beginning
+		if src.looked.whole && about.Bytes >= 0 && !in.Seen(i) { // of a stream, only the beginning was sampled
 			continue
 		}
 		of := map[string]string{}
@@ -44,11 +44,11 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 	}
 }
 
-// use is a measure and its user.
+// use is a measure and the input, or the last run, that uses it.
 type use struct{ unit, by string }
 
 // settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or
-// in a part of its values, as readers of the table could not distinguish them. Otherwise it sets the column's unit.
+// a part of its values, because readers of the table could not tell them apart. Otherwise it sets the column's unit.
 func (p *planner) settleUnit(i int) error {
 	col := &p.plan.Fields[i]
 	last := func(path string) use {
@@ -58,7 +58,7 @@ func (p *planner) settleUnit(i int) error {
 		return use{p.plan.units[col.Name+path], lastRun}
 	}
 	col.Unit = last("").unit
-	_, decided := p.request.Inferred[col.Source] // by a run whose rejects or rest are loaded
+	_, decided := p.request.Inferred[col.Source] // by the run that is resumed or whose rejects are loaded
 	parts := p.measures[col.Source]
 	if col.Time != nil {
 		unit := convert.Measure(record.Datum{Kind: record.Timestamp, Unit: record.Unit(col.Time.Unit)})
@@ -66,7 +66,7 @@ func (p *planner) settleUnit(i int) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(parts)) {
 		uses, unit := []use{last(""), last(path)}, last(path).unit
-		// A file whose schema lacks the part may have it in its texts.
+		// If the schema of a file lacks the part, its texts may have it.
 		for _, of := range slices.Compact([]string{"", path}) {
 			for _, measure := range parts[of].as {
 				one := use{p.kept(i, path, measure), parts[of].first[measure]}
@@ -89,7 +89,7 @@ func (p *planner) settleUnit(i int) error {
 	return nil
 }
 
-// kept returns the part of a measure that values do not show, as in JSON. In a key, other texts would be other rows.
+// kept returns the part of a measure that values do not show, as in JSON. In a key, other texts would make other rows.
 func (p *planner) kept(i int, path, measure string) string {
 	col := &p.plan.Fields[i]
 	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
@@ -109,10 +109,10 @@ func (p *planner) kept(i int, path, measure string) string {
 	return measure
 }
 
-// isMeasured reports whether values are more than numbers, texts or bytes.
+// isMeasured reports whether values have a unit or scale, in contrast to plain numbers, texts or bytes.
 func isMeasured(measure string) bool { return strings.Contains(measure, ", ") }
 
-// mixes reports whether values of two measures could not be distinguished in one column.
+// mixes reports whether values of two measures could not be told apart in one column.
 func mixes(a, b string) bool {
 	switch {
 	case a == b || a == "" || b == "":
@@ -147,14 +147,14 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 		}
 	}
 	if a.by == lastRun {
-		way, _, _ = strings.Cut(way, "; ") // the table has texts
+		way, _, _ = strings.Cut(way, "; ") // the table already has texts
 		way += "; --types infer ignores the last run"
 	}
 	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold; %s", col.Name+path,
 		a.by, a.unit, b.by, b.unit, way)
 }
 
-// family returns the common part of measures that one column type can hold.
+// family returns what measures that one column type can hold have in common, or "".
 func family(measure string) string {
 	switch what, _, _ := strings.Cut(measure, ", "); what {
 	case "timestamp", "local timestamp", "date":
@@ -167,7 +167,7 @@ func family(measure string) string {
 	return "" // durations have no common type
 }
 
-// Units returns the units of the table's columns by name, including columns not in this load.
+// Units returns the units of the table's columns by name, including columns that are not in this load.
 func (p *Plan) Units() map[string]string {
 	units := maps.Clone(p.units)
 	for _, c := range p.Schema.Columns {
@@ -178,7 +178,7 @@ func (p *Plan) Units() map[string]string {
 	return units
 }
 
-// UnitText returns the unit as column lists show it after the type; empty without a unit.
+// UnitText returns the unit as column lists show it after the type, or "" if there is none.
 func UnitText(of, unit string) string {
 	_, short, ok := strings.Cut(unit, ", ")
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/condition"
 )
 
-// checkWhen refuses options that cannot be combined with a condition on columns, and columns that it cannot compare.
+// checkWhen refuses options that cannot be combined with --when, and columns that --when cannot compare.
 func (p *planner) checkWhen() error {
 	r := p.request
 	if r.When == nil {
@@ -18,7 +18,7 @@ func (p *planner) checkWhen() error {
 	case r.Condition != table.Ignore:
 		return usagef("--when with --condition: the service does not say which of the two failed; leave one of them out")
 	case r.Mode == table.Delete && r.When.Matches():
-		return nil // a repeated deletion finds no row
+		return nil // a repeated deletion finds no row, which is no error
 	case r.Mode == table.Delete:
 		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s "+
 			"followed by a condition looks at the stored row", condition.Matching)
@@ -61,7 +61,7 @@ func (p *planner) checkWhen() error {
 	return nil
 }
 
-// Lacks returns why a row cannot be compared for Request.When, or nil. has reports whether it has a value in a column.
+// Lacks returns why Request.When cannot compare a row, or nil. has reports whether the row has a value in a column.
 func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
 	for _, name := range p.whenNew {
 		if !has(name) {

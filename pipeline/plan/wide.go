@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// checkWide ensures that either all or no sources have self-describing records.
+// checkWide ensures that either all sources have self-describing records or none do.
 func (p *planner) checkWide() error {
 	for i, s := range p.plan.Sources {
 		wide := s.About().Wide
@@ -23,7 +23,7 @@ func (p *planner) checkWide() error {
 	return nil
 }
 
-// askForColumns adds the load's columns to self-describing sources, whose columns are unknown before they are read.
+// askForColumns adds the columns that the load names to self-describing sources, whose columns are otherwise unknown.
 func (p *planner) askForColumns() error {
 	ask := func(names ...string) {
 		for _, name := range names {
@@ -60,7 +60,7 @@ func (p *planner) askForColumns() error {
 	return nil
 }
 
-// joinWide makes the sources deliver the columns named in the request.
+// joinWide makes the sources deliver the columns that the request names.
 func (p *planner) joinWide() error {
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -82,7 +82,7 @@ func (p *planner) joinWide() error {
 	return nil
 }
 
-// warnOfDescribed warns of the sources' own columns, mostly keys, that are not loaded because they are not cells.
+// warnOfDescribed warns of columns that sources list, mostly keys, and that are not loaded because they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) &&
@@ -94,7 +94,7 @@ func (p *planner) warnOfDescribed() {
 	}
 }
 
-// warnOfUnseen warns of columns in keys or expressions that no sampled record has: their names may be wrong.
+// warnOfUnseen warns of columns in keys or expressions that no sampled record has, as their names may be wrong.
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
 		if p.sampled.bad == nil && p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
@@ -103,18 +103,18 @@ func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	}
 }
 
-// Described reports whether sources with self-describing records list a column themselves.
+// Described reports whether sources with self-describing records list a column.
 func (p *Plan) Described(column string) bool { return p.described[column] }
 
-// AsItIs reports whether rows equal their records: no key is computed and no cell is changed.
+// AsItIs reports whether rows equal their records, because no key is computed and no cell is changed.
 func (p *Plan) AsItIs() bool {
 	c := &p.Request.Columns
 	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 &&
 		p.Request.Read.Convert.VersionColumn == ""
 }
 
-// Cell returns the table's column for cells with a name, in a load of self-describing records. loaded is false for
-// cells that are left out: on request, or because an expression makes the column or they make a key column.
+// Cell returns the table's column for cells with the given name, in a load of self-describing records. loaded is false
+// for cells that are left out: on request, because the column is computed, or because they make a key column.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	c := &p.Request.Columns
 	col = table.Column{Source: name, Name: c.To(name), Type: table.Any}
@@ -136,7 +136,7 @@ func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	return col, true
 }
 
-// Unwritable returns why no cell of a record can go to the table's column, or nil.
+// Unwritable returns why cells of records cannot go to the table's column, or nil.
 func (p *Plan) Unwritable(column string) *table.Reason {
 	why := &table.Reason{Column: table.Show([]byte(column)), Code: table.CodeColumnName}
 	if column == table.UnchangedColumn && p.Request.Unchanged {
@@ -160,7 +160,7 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 // Column is a computed column.
 type Column = keyexpr.Column
 
-// To returns the name in the table of a column that is loaded unchanged.
+// To returns the table's name for a column that is loaded unchanged.
 func (c *Columns) To(column string) string {
 	if to, ok := c.Rename[column]; ok {
 		return to
@@ -168,12 +168,12 @@ func (c *Columns) To(column string) string {
 	return column
 }
 
-// Takes reports whether an attribute is loaded.
+// Takes reports whether an attribute is to be loaded.
 func (c *Columns) Takes(column string) bool {
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
 }
 
-// computes reports whether an expression makes the table's column with a name.
+// computes reports whether the table's column with the given name is computed.
 func (c *Columns) computes(name string) bool {
 	is := func(col keyexpr.Column) bool { return col.Name == name }
 	return slices.ContainsFunc(c.Keys, is) || slices.ContainsFunc(c.Set, is)

@@ -62,7 +62,7 @@ func toneOf(r *pipeline.Report) page.Tone {
 	return page.Warning
 }
 
-// shownInputs limits the names of inputs.
+// shownInputs is the maximum number of inputs that are named.
 const shownInputs = 5
 
 func inputs(names []string) string {
@@ -91,7 +91,7 @@ func facts(r *pipeline.Report) []page.Fact {
 
 func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 	every := t.Every.Seconds()
-	// The last interval ends with the load.
+	// The last interval may be shorter, as it ends with the load.
 	last := min(max(r.Seconds-every*float64(len(t.Points)-1), every/20), every)
 	over := func(name string, value func(*ledger.Point) float64, rate bool) page.Series {
 		s := page.Series{Name: name, Values: make([]float64, len(t.Points))}
@@ -134,7 +134,7 @@ func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 	return charts
 }
 
-// limitSeries returns a line for each word that was true.
+// limitSeries returns a line for each word that has limited the load.
 func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64,
 	bool) page.Series) (all []page.Series) {
 	for _, l := range r.LimitedBy {
@@ -144,7 +144,7 @@ func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float
 	return all
 }
 
-// limits lists the load's limits.
+// limits returns a table of what limited the load.
 func limits(r *pipeline.Report) page.Table {
 	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"},
 		Numbers: []bool{false, true}}

@@ -14,11 +14,11 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// ArchiveFile lists the files of archived rows that a run has made.
+// ArchiveFile is the name of the file that lists the files of archived rows that a run has created.
 const ArchiveFile = "archived.jsonl"
 
-// Archive keeps rows that are too old to be loaded: for each table, in a file in a folder of the user. Each run makes
-// its own files and first lists them in the run folder; other files are foreign. It is not safe for concurrent use.
+// Archive keeps rows that are too old to be loaded, in a file for each table, in the user's folder. Each run creates
+// its own files, after listing them in the run folder, and leaves other files alone. It is not safe for concurrent use.
 type Archive struct {
 	run     string
 	headers []Header
@@ -38,7 +38,8 @@ type archiveEntry struct {
 	File string `json:"file"`
 }
 
-// OpenArchive opens the archive of the run in a folder. A resumed run's files are cut to lengths; others are removed.
+// OpenArchive opens the archive of the run in a folder. It truncates the files of a resumed run to lengths, and removes
+// those without a length.
 func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
 	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}
 	entries, err := a.listed()
@@ -69,14 +70,14 @@ func (a *Archive) listed() (entries []archiveEntry, err error) {
 	for line := range bytes.Lines(text) {
 		var e archiveEntry
 		if json.Unmarshal(line, &e) != nil {
-			break // cut short by a crash before its file was created
+			break // a crash cut it short before its file was created
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-// Add keeps a record of a table in its file in the folder dir, under the header-th input header.
+// Add keeps a record of a table in the table's file in the folder dir, under the header-th input header.
 func (a *Archive) Add(dir, table string, header int, record []byte) error {
 	key := archiveKey{dir, table, header}
 	j := a.files[key]
@@ -140,7 +141,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 	}
 }
 
-// enlist durably notes that a file is about to be created.
+// enlist lists a file that is about to be created, and syncs the list.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
 		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
@@ -173,7 +174,7 @@ func (a *Archive) Lengths() map[string]int64 {
 	return lengths
 }
 
-// Open returns the open files, to be synced before their lengths are relied on.
+// Open returns the open files. They must be synced before their lengths are relied on.
 func (a *Archive) Open() (files []*os.File) {
 	for _, j := range a.files {
 		files = append(files, j.File())

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Version is the format version of a run folder, stated in SummaryFile and run.json for all files.
+// Version is the version of a run folder's format. SummaryFile and run.json state it for all files.
 const Version = 1
 
 // Names of the files in a run folder.
@@ -38,10 +38,10 @@ const (
 	BlocksFile = "blocks.bin"
 )
 
-// Root is the folder of runs without --run-dir.
+// Root is the folder that holds runs without --run-dir.
 const Root = "tsimport-runs"
 
-// DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
+// DefaultPath returns the folder of a run that begins at start. Its name in Root is the time in UTC and the table.
 func DefaultPath(start time.Time, tableName string) string {
 	began := start.UTC().Format("20060102T150405.000Z")
 	return atomicfile.Beside(filepath.Join(Root, began+"-"+tableName), "")
@@ -51,22 +51,22 @@ func DefaultPath(start time.Time, tableName string) string {
 type Folder struct {
 	Path    string
 	headers []Header
-	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
-	sums    map[string]uint32 // checksums of those bytes
-	edited  []string          // files of rejects that the user has changed, under their current names
-	files   []*rejectsFile    // by header, then that of the reasons; may be nil
+	lengths map[string]int64  // bytes in the files of rejects, by their names below Path
+	sums    map[string]uint32 // checksums of these bytes
+	edited  []string          // files of rejects that the user has changed, by their current names
+	files   []*rejectsFile    // by header, then the file of the reasons; nil until they are created
 	index   *Journal          // nil if rejects are in input order, or not indexed yet
-	// openIndex opens the index; nil if none is kept.
+	// openIndex opens the index. It is nil if there is none.
 	openIndex func() (*Journal, error)
-	ordinal   map[string]int // of sources, by name
-	failed    error          // why the first record that failed could not be kept
+	ordinal   map[string]int // ordinals of sources, by name
+	failed    error          // why a record could not be kept, for the first such record
 }
 
 // rejectsFile is a file of rejected records or of reasons. Its File is nil once it is closed.
 type rejectsFile struct {
 	*os.File
 	text *bufio.Writer
-	name string // below the folder
+	name string // name below the folder
 }
 
 func (f *Folder) opened(i int, file *os.File) *rejectsFile {
@@ -80,12 +80,13 @@ func newFolder(path string, headers []Header) *Folder {
 	}
 }
 
-// Header is an input header under which records can be rejected.
+// Header is an input's header, under which its rejected records are kept.
 type Header struct {
 	Text []byte // unchanged, with its line end; may be empty
-	Dir  string // below the run folder, of partition folders; empty means the run folder itself
-	Kind string // extension of the file: ".csv" (also if empty) or ".ndjson"
-	// End ends a record. Ended reports whether a record has its end, which an input's last may lack. "" and nil mean LF.
+	Dir  string // partition folders below the run folder; "" means the run folder itself
+	Kind string // extension of the file: ".csv" (also if "") or ".ndjson"
+	// End ends a record; "" means LF. Ended reports whether a record has its end, which an input's last may lack. If it is
+	// nil, a record has its end if it ends with End.
 	End   string
 	Ended func(record []byte) bool
 }
@@ -99,7 +100,7 @@ func (h *Header) missingEnd(record []byte) string {
 	return end
 }
 
-// Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
+// Touches reports whether a run in the folder writes or moves the file, so that the file cannot be an input.
 func Touches(folder, file string) bool {
 	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !isRejectsFile(name) {
 		return false
@@ -107,17 +108,17 @@ func Touches(folder, file string) bool {
 	return SameFile(filepath.Dir(file), folder)
 }
 
-// ownFiles lists the files of a run besides its rejects, by the names that the packages use to write them.
+// ownFiles lists the names of a run's files, except its rejects, as other packages write them.
 var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json",
 	"division.bin", "order.bin", "order.other.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
 
-// rejectsNames matches the names that a run gives to files of rejects; others are the user's.
+// rejectsNames matches the names that a run gives to files of rejects. Files with other names are the user's.
 var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
 
-// Grows reports whether a file of a run folder, given its path below it, only grows during the run.
+// Grows reports whether a file of a run folder, given its path below the folder, only grows during the run.
 func Grows(name string) bool {
 	switch base := filepath.Base(name); {
 	case base == DoubtsFile, base == BlocksFile, base == RejectIndexFile, strings.HasPrefix(name, StampsDir+"/"):
@@ -156,7 +157,7 @@ func (e *FolderError) lasts() bool {
 		errors.Is(e.Err, syscall.EEXIST)
 }
 
-// Create creates the folder. The files of an earlier run in it are first moved into attempt-N below it.
+// Create creates the folder. It first moves the files of an earlier run in it, if any, to attempt-N below it.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, &FolderError{"create run folder", err}
@@ -165,14 +166,14 @@ func Create(path string, headers []Header) (*Folder, error) {
 	if err := KeepEarlier(path); err != nil {
 		return nil, err
 	}
-	// A folder that cannot be written to must stop the run before its first row, not at its first reject.
+	// If the folder cannot be written to, the run must fail before its first row, not at its first reject.
 	if err := WriteSummary(path, map[string]string{"state": "running"}); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// KeepEarlier moves the files of an earlier run in a folder, if any, into attempt-N below it.
+// KeepEarlier moves the files of an earlier run in a folder, if any, to attempt-N below the folder.
 func KeepEarlier(path string) (err error) {
 	defer func() {
 		if err != nil {
@@ -188,7 +189,7 @@ func KeepEarlier(path string) (err error) {
 	}
 	var old []string
 	for _, e := range entries {
-		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
+		if e.IsDir() && strings.Contains(e.Name(), "=") { // a folder with rejects of partition folders
 			old = append(old, e.Name())
 		}
 		if e.Type().IsRegular() && (slices.Contains(ownFiles, strings.TrimSuffix(e.Name(), atomicfile.Suffix)) ||
@@ -225,7 +226,8 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of this run's reject files, renamed if the user changed them, ReasonsFile last.
+// RejectsFiles returns the paths of this run's reject files, with those that the user changed under their new names,
+// and ReasonsFile last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {
@@ -239,7 +241,7 @@ func (f *Folder) RejectsFiles() []string {
 	return made
 }
 
-// rejectsPath returns the path of the file of a header, or that of the reasons, whose index follows the headers'.
+// rejectsPath returns the path of a header's file. The index after the last header's is that of the reasons.
 func (f *Folder) rejectsPath(header int) string {
 	if header == len(f.headers) {
 		return filepath.Join(f.Path, ReasonsFile)
@@ -248,7 +250,7 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
-// Reject keeps a rejected record of the header-th header and its reason. After a failure every Flush fails.
+// Reject keeps a rejected record under the header-th header, and its reason. After a failure, every Flush fails.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	err := f.reject(header, r)
 	f.failed = cmp.Or(f.failed, err)
@@ -273,7 +275,7 @@ func (f *Folder) reject(header int, r table.Reject) error {
 	return f.indexOne(header, r.Location.Source, r.Location.Record, raw, len(line))
 }
 
-// make creates a file with its header, unless it exists. Only its owner may read it, because a run folder holds data.
+// make creates a file with its header, unless it is open. Only its owner may read it, because it holds data.
 func (f *Folder) make(i int) error {
 	if f.files[i] != nil {
 		return nil
@@ -296,7 +298,7 @@ func (f *Folder) writeRecord(header int, text []byte) {
 	f.write(header, []byte(f.headers[header].missingEnd(text)))
 }
 
-// write writes to a file and counts the bytes.
+// write writes to a file, and updates its length and checksum.
 func (f *Folder) write(i int, text []byte) {
 	file := f.files[i]
 	_, _ = file.text.Write(text) // a bufio.Writer keeps its error for Flush
@@ -320,7 +322,7 @@ func (f *Folder) Flush() error {
 	return f.failed
 }
 
-// WriteSummary replaces the summary atomically.
+// WriteSummary atomically replaces the summary.
 func WriteSummary(folder string, summary any) error {
 	if err := progress.Write(filepath.Join(folder, SummaryFile), 0o600, Version, summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)
@@ -328,7 +330,7 @@ func WriteSummary(folder string, summary any) error {
 	return nil
 }
 
-// Close flushes and syncs the rejects.
+// Close flushes, syncs and closes the files of rejects.
 func (f *Folder) Close() error {
 	err := f.Flush()
 	for _, file := range f.files {

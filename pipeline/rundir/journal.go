@@ -14,16 +14,18 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows. Resuming cuts it to the last checkpoint's length. Not safe for concurrent use.
+// Journal is a file that only grows. A resumed run truncates it to the length in the last checkpoint. It is not safe
+// for concurrent use.
 type Journal struct {
 	path   string
 	file   *os.File
 	lines  *bufio.Writer
 	length int64
-	lock   *flock.Flock // of OpenExclusive
+	lock   *flock.Flock // set by OpenExclusive
 }
 
-// OpenJournal opens or creates the file, cut to its first keep bytes, which must exist. check examines it before that.
+// OpenJournal opens or creates the file, and truncates it to its first keep bytes, which must exist. check examines the
+// file before that.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -51,7 +53,8 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that one process at a time may open. Without file locks it excludes none.
+// OpenExclusive is OpenJournal for a file that only one process may have open. It has no effect on file systems without
+// locks.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -68,7 +71,8 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf returns the file whose lock is the journal's: itself, or another one on Windows, where a lock blocks writes.
+// lockOf returns the file to lock for the journal: the journal itself or, on Windows, where a lock blocks writes,
+// another.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")
@@ -95,7 +99,7 @@ func (j *Journal) Append(b []byte) error {
 // Length returns the length in bytes, including bytes not yet flushed.
 func (j *Journal) Length() int64 { return j.length }
 
-// File returns the open file, to be synced before its length is relied on.
+// File returns the open file. It must be synced before its length is relied on.
 func (j *Journal) File() *os.File { return j.file }
 
 func (j *Journal) Path() string { return j.path }
@@ -128,7 +132,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// Read calls f with a reader for everything appended.
+// Read calls f with a reader of everything appended so far.
 func (j *Journal) Read(f func(*bufio.Reader) error) error {
 	if err := j.Flush(); err != nil {
 		return err

@@ -18,14 +18,14 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// LockFile is the name of the file in a run folder that is locked by the process working on the run.
+// LockFile is the name of the file in a run folder that the process working on the run has locked.
 const LockFile = "lock"
 
-// Lock is held by the only process that works on a run or a load.
+// Lock is a lock of a run or a load. Only the process that holds it may work on that.
 type Lock struct {
 	file *flock.Flock
 	free func() error // removes the file that stands for a lock on file systems without locks
-	// passing holds the file and the folders to remove with the lock, the innermost first.
+	// passing holds the file and the folders to remove when the lock is released, the innermost first.
 	passing []string
 }
 
@@ -40,7 +40,7 @@ type HeldError struct {
 	Path string // path of the run, or of the lock of a load
 	By   Holder
 	Load bool // the load has no run folder yet
-	// Stale is a file that names the holder, if the file system has no locks. Whether the holder still runs is unknown.
+	// Stale is a file that names the holder, if the file system has no locks; the holder may not be running any more.
 	Stale string
 }
 
@@ -66,7 +66,7 @@ var (
 	errNoLocks = errors.New("the file system has no locks")
 )
 
-// TakeLock takes the lock of an existing run folder until the process ends, or returns a *HeldError.
+// TakeLock takes the lock of an existing run folder, or returns a *HeldError. The end of the process releases it.
 func TakeLock(path string) (*Lock, error) {
 	l, err := take(filepath.Join(path, LockFile))
 	if held := new(HeldError); errors.As(err, &held) {
@@ -75,13 +75,13 @@ func TakeLock(path string) (*Lock, error) {
 	return l, err
 }
 
-// HolderOf returns the process that works on the run in a folder, if it has identified itself, and whether there is
-// one. Unlike TakeLock it writes nothing: it takes a read lock for a moment, for which TakeLock waits.
+// HolderOf reports whether a process works on the run in a folder, and which one, if it has identified itself. It
+// writes nothing: it only takes a read lock for a moment, for which TakeLock waits.
 func HolderOf(path string) (h Holder, held bool) {
 	return holderOfLock(filepath.Join(path, LockFile))
 }
 
-// HeldClaims returns the holders of the claims in a folder by a prefix of their names.
+// HeldClaims returns the holders of the claims in a folder whose names begin with a prefix, by name.
 func HeldClaims(folder, prefix string) (map[string]Holder, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -91,7 +91,7 @@ func HeldClaims(folder, prefix string) (map[string]Holder, error) {
 	for _, e := range entries {
 		if name := strings.TrimSuffix(e.Name(), holderSuffix); strings.HasPrefix(name, prefix) {
 			h, held := holderOfLock(filepath.Join(folder, name))
-			if held && (h.PID == 0 || h.Host != thisProcess().Host || alive(h.PID)) { // else being removed as abandoned
+			if held && (h.PID == 0 || h.Host != thisProcess().Host || alive(h.PID)) { // if not, it is being removed
 				claims[name] = h
 			}
 		}
@@ -118,10 +118,10 @@ func holderOfLock(name string) (h Holder, held bool) {
 		}
 		return h, h.Host != thisProcess().Host || alive(h.PID)
 	}
-	return h, errors.Is(err, errLocked) || h.PID != 0 // if a file cannot be opened, its text counts
+	return h, errors.Is(err, errLocked) || h.PID != 0 // if the file cannot be locked, its text counts
 }
 
-// toRead is a shared lock for reading.
+// toRead is a lock that is shared by its readers.
 type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
@@ -137,7 +137,7 @@ func TakePassing(path string) (*Lock, error) {
 		_, statErr := os.Stat(filepath.Join(path, LockFile))
 		l, err := TakeLock(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process has just taken the folder away
+			continue // another process has just removed the folder
 		}
 		if err == nil && errors.Is(statErr, fs.ErrNotExist) {
 			l.passing = append([]string{filepath.Join(path, LockFile)}, made...)
@@ -146,8 +146,8 @@ func TakePassing(path string) (*Lock, error) {
 	}
 }
 
-// TakeClaim takes the lock of a load in a folder of such locks, by the load's identity. The folder is created if
-// missing; Release removes it if empty. The error is a *HeldError if another process has it.
+// TakeClaim takes the lock of a load, given its identity, in a folder of such locks. It creates the folder if it is
+// missing; Release removes the folder if it is empty. The error is a *HeldError if another process holds the lock.
 func TakeClaim(folder, identity string) (*Lock, error) {
 	name := filepath.Join(folder, identity)
 	made := []string{folder, filepath.Dir(folder)}
@@ -170,7 +170,7 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	}
 }
 
-// TakeBeside locks a file about to be written, by a lock file beside it, or returns a *HeldError.
+// TakeBeside locks a file that is about to be written, by a lock file beside it. It may return a *HeldError.
 func TakeBeside(path, suffix string) (*Lock, error) {
 	name := atomicfile.Beside(path, suffix)
 	l, err := take(name)
@@ -183,7 +183,7 @@ func TakeBeside(path, suffix string) (*Lock, error) {
 	return l, err
 }
 
-// mostAbandoned limits the number of lock files checked when a lock is taken.
+// mostAbandoned is the maximum number of lock files that are checked when a lock is taken.
 const mostAbandoned = 100
 
 // removeAbandoned removes lock files of killed processes.
@@ -232,7 +232,7 @@ func take(name string) (*Lock, error) {
 		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))}
 		err := tryLock(l.file)
 		for wait := time.Millisecond; errors.Is(err, errLocked) && wait < 50*time.Millisecond; wait *= 2 {
-			time.Sleep(wait) // tsimport runs takes a lock for a moment to test it
+			time.Sleep(wait) // the command tsimport runs takes a lock for a moment, to test it
 			err = tryLock(l.file)
 		}
 		if errors.Is(err, errNoLocks) {
@@ -247,7 +247,7 @@ func take(name string) (*Lock, error) {
 			return nil, &FolderError{"lock run folder", err}
 		}
 		if !isStill(l.file) {
-			_ = l.Release() // the process that had it has removed the file
+			_ = l.Release() // the process that had the lock has removed the file
 			continue
 		}
 		if err := thisProcess().note(name); err != nil {
@@ -257,7 +257,8 @@ func take(name string) (*Lock, error) {
 	}
 }
 
-// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error.
+// tryLock locks the file until it is unlocked or the process ends. It may return errLocked, errNoLocks or another
+// error.
 func tryLock(f interface {
 	TryLock() (bool, error)
 	Path() string
@@ -287,8 +288,8 @@ func isStill(f *flock.Flock) bool {
 	return err1 == nil && err2 == nil && os.SameFile(locked, named)
 }
 
-// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, it does so under
-// the lock: a process that opens the file meanwhile finds its name gone. Windows cannot remove an open file.
+// removeAndUnlock removes names in order until one cannot be removed, then unlocks. On Windows, which cannot remove an
+// open file, it unlocks first. Elsewhere, a process that has opened the file meanwhile finds that its name is gone.
 func removeAndUnlock(f *flock.Flock, names ...string) error {
 	var err error
 	if runtime.GOOS == "windows" {
@@ -307,7 +308,7 @@ func thisProcess() Holder {
 	return Holder{PID: os.Getpid(), Host: host}
 }
 
-// note writes the holder after the first byte of a locked file: Windows denies other handles the locked first byte.
+// note writes the holder to a locked file, after the first byte, which Windows locks against other handles.
 func (h Holder) note(name string) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -338,7 +339,7 @@ func holderOf(name string) (h Holder) {
 	return h
 }
 
-// Keep keeps the lock's file and folder at Release.
+// Keep makes Release keep the lock's file and folder.
 func (l *Lock) Keep() { l.passing = nil }
 
 // Release releases the lock. It does not remove the lock file of a run folder.
@@ -349,7 +350,7 @@ func (l *Lock) Release() error {
 	f := l.file
 	l.file = nil
 	if len(l.passing) == 0 {
-		_ = os.Truncate(f.Path(), 0) // note's text is only for messages
+		_ = os.Truncate(f.Path(), 0) // the holder is only for messages
 	}
 	err := removeAndUnlock(f, l.passing...)
 	if l.free != nil {

@@ -12,10 +12,11 @@ import (
 	"syscall"
 )
 
-// holderSuffix ends the name of a file that stands for a lock if the file system has none: its creator holds the lock.
+// holderSuffix ends the name of a file that stands for a lock on file systems without locks. Its creator holds the
+// lock.
 const holderSuffix = ".holder"
 
-// holdFile creates the file, or returns a *HeldError. It replaces the file of an ended local process.
+// holdFile creates the file, or returns a *HeldError. It replaces the file of a local process that has ended.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -37,7 +38,7 @@ func holdFile(name string) (free func() error, err error) {
 		if json.Unmarshal(text, &held.By) != nil || held.By.Host != thisProcess().Host || alive(held.By.PID) {
 			return nil, held
 		}
-		// Two processes may both find it stale: a process that has moved a different file away puts it back.
+		// Two processes may both find the file stale. One that has moved a newer file away puts it back.
 		aside := name + "." + strconv.Itoa(os.Getpid())
 		if err := os.Rename(name, aside); err != nil {
 			continue

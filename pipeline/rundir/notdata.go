@@ -16,7 +16,8 @@ import (
 // IsRoot reports whether a folder is the default folder of runs.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
 
-// Folders returns this user's folders below a root of runs; those of others may be malicious. The root need not exist.
+// Folders returns this user's folders in a root of runs. Those of other users may be malicious. The root need not
+// exist.
 func Folders(root string) (own []string, err error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,13 +54,13 @@ func IsRun(folder string) bool {
 		})
 	}
 	if !has(SummaryFile) {
-		return has("run.json") && has("checkpoint.bin", "checkpoint.prev", ReasonsFile) // its summary was removed
+		return has("run.json") && has("checkpoint.bin", "checkpoint.prev", ReasonsFile) // the summary may have been removed
 	}
 	var summary struct {
 		State  string `json:"state"`
 		RunDir string `json:"run_dir"`
 	}
-	text, err := os.ReadFile(filepath.Join(folder, SummaryFile)) // of any version
+	text, err := os.ReadFile(filepath.Join(folder, SummaryFile)) // the summary may be of any version
 	if err != nil || json.Unmarshal(text, &summary) != nil || summary.State == "" {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// CheckOwner refuses another user's run folder, because its command is executed and its files are continued.
+// CheckOwner refuses another user's run folder, because its command would be run and its files continued.
 func CheckOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -22,14 +22,16 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the environment variable that allows folders of other users: some mounts have one user for all.
+// SharedVariable is the environment variable that allows folders of other users, as some mounts have one user for all
+// files.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a job directory or state of another user: its files direct signed requests. Root is trusted.
+// CheckShared refuses a job directory or state of another user except root, because its files determine requests that
+// are signed.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {
-		return nil // missing files are created, unreadable ones fail later
+		return nil // a missing folder will be created; an unreadable one will fail later
 	}
 	return checkShared(path, info, os.Geteuid())
 }

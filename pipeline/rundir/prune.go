@@ -14,16 +14,17 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Contents is a run folder's content.
+// Contents describes the content of a run folder.
 type Contents struct {
 	Bytes   int64
-	Newest  time.Time // the last change of a file
-	Foreign string    // a file or folder that is not the run's or that a user has changed, or ""
+	Newest  time.Time // when a file was last changed
+	Foreign string    // a file or folder that is not the run's or that the user has changed; "" if there is none
 }
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
 
-// ContentsOf inspects a run folder. own recognizes other files of the run, by path below the folder, with slashes.
+// ContentsOf inspects a run folder. own recognizes files of the run that this package does not know, by path below the
+// folder, with slashes.
 func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -44,10 +45,10 @@ func ContentsOf(path string, own func(name string, folder bool) bool) (c Content
 			c.Foreign = name
 		}
 		if d.IsDir() {
-			return nil // its time shows only when files were added or removed
+			return nil // its time only shows when files were added or removed
 		}
 		c.Bytes += info.Size()
-		if d.Name() != LockFile && info.ModTime().After(c.Newest) { // a lock may be taken only to test it
+		if d.Name() != LockFile && info.ModTime().After(c.Newest) { // the lock may have been taken only to test it
 			c.Newest = info.ModTime()
 		}
 		return nil
@@ -67,15 +68,16 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 		return true
 	}
 	base := d.Name()
-	if d.IsDir() { // k=v holds rejects of partition folders
+	if d.IsDir() { // k=v has rejects of partition folders
 		return attemptNames.MatchString(base) || strings.Contains(base, "=") || base == StampsDir
 	}
 	base = strings.TrimSuffix(base, atomicfile.Suffix)
 	return slices.Contains(ownFiles, base) || isRejectsFile(base) || base == LockFile || base == LockFile+holderSuffix
 }
 
-// Remove removes a run folder, unless another process works on the run (a *HeldError). still is called once none can;
-// if it returns false, nothing is removed. Files that identify the run go last, so that the rest can still be removed.
+// Remove removes a run folder, or returns a *HeldError if another process works on the run. still is called with the
+// lock held; if it returns false, nothing is removed. Files that identify the run are removed last, so that an
+// interrupted removal can be repeated.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))
@@ -95,7 +97,7 @@ func Remove(path string, still func() bool, last ...string) (removed bool, err e
 	if !still() {
 		return false, nil
 	}
-	root, err := os.OpenRoot(path) // nothing outside is removed, wherever links lead
+	root, err := os.OpenRoot(path) // nothing outside is removed, even through links
 	if err != nil {
 		return false, fmt.Errorf("remove run: %w", err)
 	}

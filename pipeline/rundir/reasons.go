@@ -21,16 +21,16 @@ type Reason struct {
 	Record  int64  `json:"record"`
 	Line    int64  `json:"line"`
 	Offset  int64  `json:"offset"`
-	Key     string `json:"from_key,omitempty"` // key of the record or the previous one, in sources whose places are keys
+	Key     string `json:"from_key,omitempty"` // if places are keys: key of the record or of the one before
 	Column  string `json:"column,omitempty"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Value   string `json:"value,omitempty"`
-	// MaybeApplied means that the row may still be in the table: the service never answered whether it was written.
+	// MaybeApplied means that the row may be in the table, as the service never answered whether it was written.
 	MaybeApplied bool `json:"maybe_applied,omitempty"`
 }
 
-// ReasonOf returns why a record was rejected, and its place.
+// ReasonOf returns the Reason of a reject.
 func ReasonOf(r *table.Reject) Reason {
 	return Reason{
 		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset,
@@ -39,14 +39,14 @@ func ReasonOf(r *table.Reject) Reason {
 	}
 }
 
-// ReasonCount is the number of records rejected with a code, and the first of them.
+// ReasonCount is the number of records rejected with a code, and the reason of the first.
 type ReasonCount struct {
 	Code  string `json:"code"`
 	Count int64  `json:"count"`
 	First Reason `json:"first"`
 }
 
-// CountReasons counts the rejects of all attempts of the run in a folder by code, the most frequent first.
+// CountReasons counts, by code, the rejects of all attempts of the run in a folder. The most frequent code is first.
 func CountReasons(path string) ([]ReasonCount, error) {
 	var counts []ReasonCount
 	at := map[string]int{} // by code

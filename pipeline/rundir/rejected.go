@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// Rejected holds the numbers of a run's rejected records, from 1 and increasing, by input.
+// Rejected holds the numbers of a run's rejected records by input, in ascending order. Numbers begin at 1.
 type Rejected map[string][]int64
 
 func (r Rejected) Has(file string, record int64) bool {
@@ -37,20 +37,20 @@ func ReadRejected(path string) (Rejected, error) {
 	return r, nil
 }
 
-// Run is a run according to its folder.
+// Run describes a run, judging by its folder.
 type Run struct {
 	Arguments []string `json:"arguments"` // arguments of the command line, the command's name first
-	// Request is the original command, nil if a library made it.
+	// Request is the original command; nil if the library ran the load.
 	Request   json.RawMessage `json:"-"`
-	Directory string          `json:"directory"` // folder of the command
-	Started   time.Time       `json:"started"`   // the first attempt
+	Directory string          `json:"directory"` // working folder of the command
+	Started   time.Time       `json:"started"`   // when the first attempt began
 	Rejected  Rejected        `json:"-"`
 	Inputs    []string        `json:"inputs"`
-	Retried   []string        `json:"-"` // runs that have loaded its rejects
+	Retried   []string        `json:"-"` // runs that have loaded this run's rejects
 	// RejectsEncoding and RejectsFlags tell how to read the reject files, as in the summary.
 	RejectsEncoding string    `json:"rejects_encoding"`
 	RejectsFlags    []string  `json:"rejects_flags"`
-	PolicyNow       time.Time `json:"policy_now"` // time from which ages were counted; zero without a policy
+	PolicyNow       time.Time `json:"policy_now"` // time from which ages were counted; zero if there is no policy
 	// Division and Snapshots are the ranges read from a database and their snapshots, as in the summary, or nil.
 	Division  []byte          `json:"division"`
 	Snapshots json.RawMessage `json:"snapshots"`
@@ -76,7 +76,7 @@ func ReadRun(path string) (*Run, error) {
 		Retried []string        `json:"retried"`
 		Request json.RawMessage `json:"request"`
 	}
-	// A load that ended before it began has no such file.
+	// A load that failed before it began has no such file.
 	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil &&
 		!errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %w", err)

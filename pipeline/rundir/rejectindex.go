@@ -14,17 +14,19 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// RejectIndexFile is the journal of rejected records' places in reject files and inputs, if read out of order.
+// RejectIndexFile is the journal of rejected records' places in inputs and reject files, if inputs are read out of
+// order.
 const RejectIndexFile = "rejects.index"
 
-// rejectKept is the journal's entry for a rejected record: its identity, and the lengths of the record and its reason.
+// rejectKept is the journal's entry for a rejected record: its place in the input, and the lengths of the record and
+// its reason.
 type rejectKept struct {
 	Source, Header uint32
 	Record         uint64
 	Raw, Reason    uint32
 }
 
-// rejectEntry is a rejected record with the places of it and its reason.
+// rejectEntry is a rejected record, with the places of the record and its reason in their files.
 type rejectEntry struct {
 	rejectKept
 	at, reasonAt int64
@@ -35,7 +37,8 @@ const entryBytes = 24
 // maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records rejected from now on, by source ordinals. A nil j is opened at the first.
+// Index makes the folder keep a journal of all records rejected from now on. If j is nil, open opens the journal at the
+// first reject. ordinal has the sources' ordinals by name.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }
@@ -56,8 +59,8 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 	return errors.Join(err, f.index.Append(b))
 }
 
-// SortRejects sorts the rejects and reasons in input order and reports whether anything changed. The folder and journal
-// must be closed and the run ended. Files edited by the user are left unchanged.
+// SortRejects sorts the rejects and reasons in input order, and reports whether that changed anything. The run must
+// have ended, and the folder and journal must be closed. If the user has edited files, it changes nothing.
 func (f *Folder) SortRejects() (sorted bool, err error) {
 	name := filepath.Join(f.Path, RejectIndexFile)
 	entries, err := readIndex(name)
@@ -107,7 +110,7 @@ func readIndex(name string) (entries []rejectEntry, err error) {
 	}
 }
 
-// locate finds where the records and reasons begin. It reports whether the files hold nothing else.
+// locate finds where the records and reasons begin, and reports whether the files hold nothing else.
 func (f *Folder) locate(entries []rejectEntry) bool {
 	reasons := int64(0)
 	raw := map[uint32]int64{}
@@ -132,7 +135,7 @@ func (f *Folder) locate(entries []rejectEntry) bool {
 	return f.lengths[ReasonsFile] == reasons
 }
 
-// rewrite rewrites the files in sorted order.
+// rewrite rewrites the files with their records in input order.
 func (f *Folder) rewrite(entries []rejectEntry) error {
 	slices.SortStableFunc(entries, byInput)
 	headers := map[uint32]bool{}

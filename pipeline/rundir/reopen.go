@@ -17,11 +17,12 @@ import (
 // Kept holds the valid parts of a run's reject files, by their names below the folder.
 type Kept struct {
 	Lengths map[string]int64
-	Sums    map[string]uint32 // checksums of that many bytes; nil if unknown
+	Sums    map[string]uint32 // checksums of these parts; nil if unknown
 }
 
-// Reopen opens the folder of an unfinished run and cuts its reject files to their valid parts. A file that the user has
-// changed, or that has no valid part, is kept under another name. Files with other names are the user's.
+// Reopen opens the folder of an unfinished run and truncates its reject files to their valid parts. A file that the
+// user has changed, or that has no valid part, is kept under another name. It leaves other files, which are the user's,
+// alone.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)
@@ -40,7 +41,7 @@ func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	return f, WriteSummary(path, map[string]string{"state": "running"})
 }
 
-// setAside renames reject files that the run has not written in this form.
+// setAside renames reject files that are not as the run has written them.
 func (f *Folder) setAside(sums map[string]uint32) error {
 	var all []string
 	err := filepath.WalkDir(f.Path, func(name string, e fs.DirEntry, err error) error {
@@ -78,7 +79,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 	}
 	got, err := sumOf(name, length)
 	if errors.Is(err, io.EOF) {
-		return nil // cutBack refuses a shortened one
+		return nil // cutBack refuses a file that is too short
 	}
 	if err != nil || got == want {
 		f.sums[below] = got
@@ -93,7 +94,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 	return err
 }
 
-// sumOf returns the checksum of a file's first bytes; the error for a shorter file is io.EOF.
+// sumOf returns the checksum of a file's first length bytes. The error for a shorter file is io.EOF.
 func sumOf(name string, length int64) (uint32, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -105,7 +106,7 @@ func sumOf(name string, length int64) (uint32, error) {
 	return sum.Sum32(), err
 }
 
-// The marks in the names of files that are moved aside: those changed by the user, and those without a valid part.
+// The marks in the names of files that are moved aside, because the user has changed them or no part of them is valid.
 const (
 	editedMark = "edited"
 	laterMark  = "later"
@@ -115,13 +116,13 @@ var editedNames = regexp.MustCompile(`^rejects(-[1-9][0-9]*)?\.edited-[1-9][0-9]
 
 func isEdited(name string) bool { return editedNames.MatchString(name) }
 
-// wasEdited reports whether a reject file exists under the name of one changed by the user.
+// wasEdited reports whether a reject file was moved aside because the user has changed it.
 func (f *Folder) wasEdited(name string) bool {
 	begin := strings.TrimSuffix(name, filepath.Ext(name)) + "." + editedMark + "-"
 	return slices.ContainsFunc(f.edited, func(aside string) bool { return strings.HasPrefix(aside, begin) })
 }
 
-// moveAside renames a file: rejects.csv becomes rejects.edited-1.csv, or the first such name that is free.
+// moveAside renames a file: rejects.csv becomes rejects.edited-1.csv, or the first such name that is not used.
 func moveAside(name, mark string) (aside string, err error) {
 	kind := filepath.Ext(name)
 	for n := 1; ; n++ {
@@ -132,7 +133,7 @@ func moveAside(name, mark string) (aside string, err error) {
 	}
 }
 
-// cutBack opens a reject file for appending to its valid part; nil if it does not exist.
+// cutBack opens a reject file and truncates it to its valid part. It returns nil if the file has none.
 func (f *Folder) cutBack(name string) (*os.File, error) {
 	length, known := f.lengths[f.below(name)]
 	if !known {
@@ -173,7 +174,7 @@ func (f *Folder) below(name string) string {
 // Kept returns the valid parts of the reject files. Flush must have been called.
 func (f *Folder) Kept() Kept { return Kept{maps.Clone(f.lengths), maps.Clone(f.sums)} }
 
-// Files returns the open reject files. Once they are synced, the parts returned by Kept are safe from a crash.
+// Files returns the open reject files. Once they are synced, the parts that Kept returns survive a crash.
 func (f *Folder) Files() (all []*os.File) {
 	for _, file := range f.files {
 		if file != nil && file.File != nil {

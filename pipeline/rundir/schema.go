@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// lastRuns limits how many folders are searched for a run.
+// lastRuns is the maximum number of folders that are searched for a run.
 const lastRuns = 1000
 
-// LastColumns returns the types and units that the last run into a table wrote to its columns, by their names in the
-// table. It uses the first of the folders that has such a run. Runs that wrote nothing do not count.
+// LastColumns returns the types and units that the last run into a table gave its columns, by their names in the table.
+// It looks in one of folders after another until it finds such a run. Runs that wrote nothing do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
 		entries, err := os.ReadDir(runs) // sorted by name, and so by time

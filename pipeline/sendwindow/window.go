@@ -6,25 +6,28 @@ import (
 )
 
 const (
-	// first is the bytes in flight before the first answer, per second of the time-out: 1 Mbit/s takes 1/8 of that.
+	// first is the bytes in flight before the first answer, per second of the time-out. 1 Mbit/s sends it in an eighth of
+	// that.
 	first = 16 << 10
-	// least may be in flight at any time. Less would leave a long link empty, with nothing to measure by.
+	// least is the bytes that may always be in flight. Fewer would leave a long link empty, and show nothing about it.
 	least = 64 << 10
-	// parts is the number of requests in the window. Several keep the link busy while one stalls; fewer cost less.
+	// parts is the number of requests in the window: several, to keep the link busy while one stalls, but few, as each has
+	// a cost.
 	parts = 8
-	// Requests should come back within the time-out divided by within. Pauses of a network are far shorter.
+	// within is the divisor of the time-out that gives the time in which requests should come back. Pauses of a network
+	// are far shorter.
 	within = 7.5
-	// most is the divisor instead if the service itself is that slow.
+	// most is the divisor used instead if the service itself is slow.
 	most = 2
 )
 
-// Window bounds the bytes in flight to those that came back within a fraction of the time-out. By Little's law requests
-// then take about that long if the link is the bottleneck; otherwise the window is too large to matter.
+// Window limits the bytes in flight to what the link delivers within a fraction of the time-out. By Little's law,
+// requests then take about that long if the link is the bottleneck; otherwise the window is too large to matter.
 //
-// A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once:
-// the window of a fast link opens with its first answer, and that of a failing link closes with the next.
+// A limit that grew and shrank by fixed steps would have to guess when to do so. The bytes delivered show it at once:
+// the window of a fast link opens with the first answer, and that of a failing link closes with the next.
 //
-// It must be used by one goroutine.
+// It is not safe for concurrent use.
 type Window struct {
 	aim     time.Duration // time within which requests should come back
 	usual   time.Duration // aim, unless the service takes longer
@@ -36,15 +39,15 @@ type Window struct {
 	count   int
 	arrived float64 // bytes answered so far
 	base    time.Duration
-	latency float64 // recent mean in seconds
+	latency float64 // recent mean time of an answer, in seconds
 }
 
-// Mark is the state noted when a request is sent, for use when it is answered.
+// Mark is the state of the window when a request was sent, for use when it is answered.
 type Mark struct {
 	sent    time.Time
 	bytes   float64
-	arrived float64 // bytes that had arrived when it left
-	flying  float64 // bytes in flight, including it
+	arrived float64 // bytes answered before it was sent
+	flying  float64 // bytes in flight, including this request
 	silent  bool
 }
 
@@ -54,7 +57,7 @@ func New(timeout time.Duration) *Window {
 		base: math.MaxInt64}
 }
 
-// Open reports whether another request may leave. One may always be in flight.
+// Open reports whether another request may be sent. One may always be in flight.
 func (w *Window) Open(now time.Time) bool {
 	if w.count == 0 || w.flying < w.size {
 		return true
@@ -63,19 +66,20 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes limits the bytes of a request of several rows: if few (room) may be in flight, they must be large.
+// RequestBytes returns the maximum bytes of a request with several rows. room is the number of requests that can be in
+// flight: if it is low, requests must be large.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }
 
-// Sent notes that a request of a size has left.
+// Sent notes that a request of the given bytes was sent.
 func (w *Window) Sent(now time.Time, bytes int) Mark {
 	w.flying += float64(bytes)
 	w.count++
 	return Mark{sent: now, bytes: float64(bytes), arrived: w.arrived, flying: w.flying}
 }
 
-// Silent notes that a request no longer counts as in transit, although it is unanswered: the service has it.
+// Silent notes that an unanswered request no longer counts as in transit, because the service has it.
 func (w *Window) Silent(m *Mark) {
 	w.gone(m)
 	m.silent = true
@@ -88,7 +92,7 @@ func (w *Window) gone(m *Mark) {
 	}
 }
 
-// Landed notes that a request has come back; if not answered, its outcome is unknown.
+// Landed notes that a request has come back, with an answer or without.
 func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	if !m.silent {
 		w.gone(&m)
@@ -106,7 +110,7 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	w.size = max(w.rate.most()*w.aim.Seconds(), least)
 }
 
-// adapt changes the target. A slow service looks like a slow link, but remains slow with hardly anything in flight.
+// adapt adapts aim to a slow service. It looks like a slow link, but is slow even with hardly anything in flight.
 func (w *Window) adapt(m Mark, took time.Duration) {
 	switch {
 	case m.flying <= least && took > w.aim:
@@ -116,10 +120,11 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 	}
 }
 
-// Rate returns the bytes answered per second, 0 while unknown.
+// Rate returns the bytes answered per second, or 0 while that is unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether the link limits the load: the window has just closed, or requests far exceed its latency.
+// Bound reports whether the link limits the load: the window has just been full, or answers take far longer than the
+// link's latency.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false
@@ -130,10 +135,10 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
-// late is by how much delayed answers are slower than the fastest.
-const late = 0.05 // seconds
+// late is by how many seconds late answers are slower than the fastest.
+const late = 0.05
 
-// Way returns the time of the fastest answer, 0 while unknown.
+// Way returns the time that the fastest answer took, or 0 while that is unknown.
 func (w *Window) Way() time.Duration {
 	if w.base == math.MaxInt64 {
 		return 0
@@ -141,10 +146,10 @@ func (w *Window) Way() time.Duration {
 	return w.base
 }
 
-// Took returns the recent mean time of answers.
+// Took returns the recent mean time that answers took.
 func (w *Window) Took() time.Duration { return time.Duration(w.latency * float64(time.Second)) }
 
-// Takes returns the time that the link needs for the bytes in flight, 0 while unknown.
+// Takes returns the time that the link needs for the bytes in flight, or 0 while that is unknown.
 func (w *Window) Takes() time.Duration {
 	if w.rate.most() == 0 {
 		return 0
@@ -155,7 +160,7 @@ func (w *Window) Takes() time.Duration {
 // Late reports whether the link or the service delays answers beyond the link's latency.
 func (w *Window) Late() bool { return w.latency > w.base.Seconds()+late }
 
-// peak is the highest rate of the last one to two periods.
+// peak tracks the highest rate of the last one to two periods.
 type peak struct {
 	now, before float64
 	until       time.Time

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// Load returns its state, as *pipeline.Monitor does. It may block until ctx ends; then it returns an error.
+// Load is implemented by *pipeline.Monitor. State may block until ctx ends, and then returns an error.
 type Load interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
@@ -25,7 +25,7 @@ type Load interface {
 // patience is how long a request waits for the load. A load that is writing answers at once.
 const patience = time.Second
 
-// Why there is no state.
+// Errors that say why there is no state.
 var (
 	errNotBegun = errors.New("the load has not started writing yet")
 	errEnding   = errors.New("the load no longer answers; it is ending")
@@ -39,11 +39,11 @@ const frontPage = `tsimport is loading.
 
 type handler struct {
 	load    Load
-	process *prometheus.Registry // the Go runtime and the process
-	begun   atomic.Bool          // the load has answered
+	process *prometheus.Registry // metrics of the Go runtime and the process
+	begun   atomic.Bool          // the load has answered once
 }
 
-// Handler answers /, /status and /metrics.
+// Handler returns a handler for /, /status and /metrics.
 func Handler(load Load) http.Handler {
 	h := &handler{load: load, process: prometheus.NewRegistry()}
 	h.process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -57,7 +57,7 @@ func Handler(load Load) http.Handler {
 	return mux
 }
 
-// state asks the load, and waits at most patience.
+// state requests the load's state, and waits at most patience for it.
 func (h *handler) state(ctx context.Context) (*pipeline.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -94,10 +94,10 @@ func answer(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(text.Bytes()) // a client that does not read the answer does not want it
+	_, _ = w.Write(text.Bytes()) // it does not matter if a client does not read the answer
 }
 
-// metrics also answers without a state, because it still shows that the process is alive and what it uses.
+// metrics answers even without a state, to show that the process is alive and what it uses.
 func (h *handler) metrics(w http.ResponseWriter, r *http.Request) {
 	s, err := h.state(r.Context())
 	if err != nil {

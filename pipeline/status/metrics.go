@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// metric is one number of a T, a state or a lane.
+// metric is one number of a T, which is a state or a lane.
 type metric[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -90,7 +90,7 @@ var stateMetrics = []metric[state]{
 		func(s *state) int { return number(s.Map.Error != "") }),
 }
 
-// inputSize is omitted while the size is unknown.
+// inputSize is left out while the size is unknown.
 var inputSize = gauge("input_size_bytes", "Size of the input.", func(s *state) int64 { return s.Marks.BytesTotal })
 
 var laneMetrics = []metric[lane]{
@@ -115,7 +115,7 @@ func laneCounter(name, help string, value func(*lane) int64) metric[lane] {
 	return counter("lane_"+name, help, value, "partition", "from")
 }
 
-// collector returns one state as metrics, or only the fact that there is none. It is made for one request.
+// collector delivers the metrics of a state, or the metric that there is none. Each request has its own.
 type collector struct{ state *pipeline.State }
 
 func (c collector) Describe(chan<- *prometheus.Desc) {}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Time limits for a client, short because nothing is uploaded and answers are short.
+// Limits for a client. They are low because nothing is uploaded and answers are short.
 const (
 	headerTimeout   = 5 * time.Second
 	answerTimeout   = 30 * time.Second
@@ -22,14 +22,14 @@ const (
 	maxHeaderBytes  = 16 << 10
 )
 
-// Server answers requests at its own address.
+// Server serves the state of a load at an address of its own.
 type Server struct {
 	listener net.Listener
 	web      *http.Server
 	end      context.CancelFunc // ends requests that wait for the load
 }
 
-// Listen listens at the address; port 0 takes a free port. Clients wait until Serve runs.
+// Listen listens at the address; port 0 means a free port. Clients wait until Serve runs.
 func Listen(address string, load Load) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,7 +42,7 @@ func Listen(address string, load Load) (*Server, error) {
 		web: &http.Server{
 			Handler:     onlyKnownHosts(address, Handler(load)),
 			BaseContext: func(net.Listener) context.Context { return ctx },
-			// A client's mistakes do not belong in the log of the load.
+			// Mistakes of clients do not belong in the log of the load.
 			ErrorLog:          log.New(io.Discard, "", 0),
 			ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes: maxHeaderBytes,
@@ -50,7 +50,7 @@ func Listen(address string, load Load) (*Server, error) {
 	}, nil
 }
 
-// URL returns the address of the first page, as seen from this machine: a wildcard address cannot be connected to.
+// URL returns the address of the front page for this machine, as a wildcard address cannot be connected to.
 func (s *Server) URL() string {
 	address := s.listener.Addr().String()
 	if a, ok := s.listener.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
@@ -65,7 +65,7 @@ func (s *Server) Loopback() bool {
 	return ok && a.IP.IsLoopback()
 }
 
-// Serve answers requests until Close; then it returns nil.
+// Serve answers requests until Close is called, and then returns nil.
 func (s *Server) Serve() error {
 	if err := s.web.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the status on %s: %w", s.listener.Addr(), err)
@@ -73,18 +73,18 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Close lets requests in flight finish, but not for long, and releases the address. Serve need not have run.
+// Close gives requests in flight a moment to finish, and releases the address. Serve need not have run.
 func (s *Server) Close() {
 	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if s.web.Shutdown(ctx) != nil {
-		_ = s.web.Close() // clients that are still reading are cut off
+		_ = s.web.Close() // cut off clients that are still reading
 	}
 	_ = s.listener.Close() // already closed if Serve has run
 }
 
-// onlyKnownHosts refuses foreign host names, with which a web page could read the status through the browser.
+// onlyKnownHosts refuses foreign host names, with which a web page could read the status through a browser.
 func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	own := hostOf(listen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	})
 }
 
-// hostOf returns the host of an address without its port, in lower case.
+// hostOf returns the host of an address, without its port and in lower case.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host
