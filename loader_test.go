@@ -276,7 +276,7 @@ func TestRowRefusedAfterLostAnswerIsMaybeApplied(t *testing.T) {
 }
 
 // When a Done ends its goroutine, as FailNow does in a test, every other row's outcome is still delivered.
-func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
+func TestDoneThatEndsItsGoroutineAffectsNoOtherDone(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()

@@ -323,7 +323,7 @@ func TestRowsReadBackStayInMemory(t *testing.T) {
 	}
 }
 
-func TestLongLaneLeavesNoSmallPieces(t *testing.T) {
+func TestSpillingLongLaneLeavesNoSmallPieces(t *testing.T) {
 	r := newRun(t, 4, 5, Options{Budget: 512 << 10}, spill.Options{}) // the last one is short of rows
 	r.cuts = []int{16, 32, 48, 64}
 	var w Worker

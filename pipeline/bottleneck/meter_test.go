@@ -31,7 +31,7 @@ func TestMeterSumsTimePerWord(t *testing.T) {
 	}
 }
 
-func TestBusyMachineIsBlamedOnlyForItsDelays(t *testing.T) {
+func TestCPUCountsOnlyWhileProcessorsAreBusy(t *testing.T) {
 	used := 0.0
 	m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
 	m.Note(at(0), Link, false)
@@ -125,7 +125,7 @@ func TestWaitForInputsBeforeFirstNoteCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		seconds int
-		used    float64 // of two processors
+		used    float64 // CPU seconds, on two processors
 		want    []Part
 	}{{"an input that comes late", 3, 1, []Part{{Reader, 3, 0.75}, {Link, 1, 0.25}}},
 		{"one that takes all processors", 3, 6, []Part{{CPU, 3, 0.75}, {Link, 1, 0.25}}},

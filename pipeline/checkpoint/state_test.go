@@ -206,7 +206,8 @@ func TestSourceIsCompleteOnceLaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated returns a job of 100,000,000 rows: every tenth lane is slow and spilled, and 256 workers are busy.
+// simulated returns a snapshot of a load of 100,000,000 rows with 256 busy workers. Every tenth lane is slow and
+// spilled.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows},
@@ -216,7 +217,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 		s.Read = nil
 		for from := Position(0); from < rows; from += 48_000 {
 			if rnd.IntN(4) > 0 {
-				s.Read = s.Read.Add(from, from+24_000) // splits read, in any order
+				s.Read = s.Read.Add(from, from+24_000) // splits that were read, in any order
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 			queued = append(queued, Queued{keys, Interval{rows - behind, rows}})
 			continue
 		}
-		// If unordered, all later splits wait, and the rest of the current ones.
+		// If rows are unordered, all later splits wait, and so does the rest of the current ones.
 		for n, i := range s.Read {
 			if i.From > rows-behind || n%16 == l%16 {
 				from := i.From
@@ -329,7 +330,7 @@ func TestPreviousCheckpointReplacesTornOne(t *testing.T) {
 	conformance.True(t, err == nil && !Exists(dir), "remove: %v", err)
 }
 
-// Rows were sent after the newest checkpoint under its allowances, and the allowances are lost with it.
+// The newest checkpoint allowed rows to be sent after it. If it is torn, nothing is known about these rows.
 func TestOpenRecordsAreSuspectAfterTornCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
@@ -431,7 +432,7 @@ func TestReadingOrderIsRestoredOrRefused(t *testing.T) {
 	kept := conformance.Try(ReadJob(dir)).Must(t)
 	order, err = kept.ReadOrder(dir)
 	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
-	// More inputs are read out of order: a kill before the job records that leaves the valid order intact.
+	// If the process is killed after it has written a longer order, but not yet the job, the valid order is intact.
 	next := *kept
 	must(t, next.KeepOrder(dir, []byte("another order")))
 	order, err = kept.ReadOrder(dir)

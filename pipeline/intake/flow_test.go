@@ -57,7 +57,7 @@ func mapOf(keys ...string) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// runs runs the flow and passes each split to take. It returns the error that was handed out.
+// runs runs the flow and calls take with each split. It returns the error that the flow handed out.
 func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -96,7 +96,7 @@ func rows(p *Parsed) iter.Seq[table.Ref] {
 	}
 }
 
-// places returns all records of a split, rows and rejects, in order.
+// places returns all records of a split, both rows and rejects, in order.
 func places(p *Parsed) (all []place) {
 	add := func(r table.Reject) {
 		all = append(all, place{filepath.Base(r.Location.Source), r.Location.Record, r.Location.Line, string(r.Raw)})
@@ -136,7 +136,7 @@ func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
-	conformance.Must(t, w.Flush()) // the end is missing
+	conformance.Must(t, w.Flush()) // without the end of the file
 	records := 0
 	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records })
 	conformance.Refused(t, err, "a.csv.gz", "error")
@@ -220,7 +220,7 @@ func TestPiecesOfPendingRecordDoNotWaitForRoom(t *testing.T) {
 }
 
 func TestLoadWithSlowExpressionsStopsPromptly(t *testing.T) {
-	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 2_000_000))) // all rows would take an hour
+	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 2_000_000))) // the whole load would take an hour
 	r.Read.SplitBytes = 1 << 20
 	r.Columns.Set = []keyexpr.Column{{Name: "n", Expr: "count(1..20000, # % 7 == 3)"}}
 	f := flow(t, r)
@@ -231,7 +231,7 @@ func TestLoadWithSlowExpressionsStopsPromptly(t *testing.T) {
 	conformance.Equal(t, <-ended, nil, "error")
 }
 
-// TestNothingPointsIntoReleasedText checks rows and rejects after all splits have been read.
+// Rows and rejects are checked after all splits have been read, when their text may have been overwritten.
 func TestNothingPointsIntoReleasedText(t *testing.T) {
 	for _, name := range []string{"a.csv", "a.jsonl"} {
 		var text strings.Builder
@@ -287,7 +287,7 @@ func TestNothingPointsIntoReleasedText(t *testing.T) {
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// cellsOf returns the cells of a load of self-describing rows, and its values.
+// cellsOf returns the cells and values of a load of self-describing rows.
 func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
 	t.Helper()
 	r := ask(file(t, "a.ndjson",

@@ -32,7 +32,7 @@ func TestRejectedBinaryRecordIsJSONLine(t *testing.T) {
 	conformance.Equal(t, string(line), want, "%s", line)
 }
 
-// randomDatum returns a value of any kind in binary formats.
+// randomDatum returns a value of any kind that binary formats have.
 func randomDatum(rnd *rand.Rand) record.Datum {
 	units := []record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
 	texts := []string{"", "\n", "AP8=", "00ff", "1234", "007", "true", "é", "{}", "2024-01-01", "2024-03-10T02:30:00Z",
@@ -105,7 +105,7 @@ func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	return fmt.Sprintf("%v %d %x %q", values[0].Type, values[0].Int, math.Float64bits(values[0].Double), values[0].Bytes)
 }
 
-// TestKeptRecordLoadsAsSameCells reads kept lines of random records, perhaps rejected because of another column.
+// A random record that was rejected, perhaps for another column, is kept as a line that loads as the same cells.
 func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parsers := map[bool]*jsonl.Parser{}
@@ -153,7 +153,7 @@ func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 			}
 		}
 	}
-	// Cannot be kept: flattened bytes of their own type in a column without one, times that the layout cannot express.
+	// What cannot be kept: flattened bytes in a column of any type, and times that the layout cannot express.
 	for what := range kept {
 		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary,
 			table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&
@@ -165,7 +165,7 @@ func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 	conformance.True(t, loaded >= 20_000, "%d of 30,000 were loaded", loaded)
 }
 
-// TestKeptRecordStatesColumnTypes reads kept lines of columns with given types without flags.
+// A kept line loads with the types of its columns even without the flags that gave these types.
 func TestKeptRecordStatesColumnTypes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	p := jsonl.NewParser(jsonl.Options{Columns: []string{"c"}, Strict: true})
@@ -215,11 +215,11 @@ func TestRefusedValueIsKeptUnchanged(t *testing.T) {
 	}
 }
 
-// outcomes is an earlier attempt's knowledge: records below known were read, and it tells which are final.
+// outcomes is what is known of an earlier attempt: records below known were read, and final tells which are final.
 type outcomes struct {
 	known int64
 	final func(record int64) bool
-	keys  map[string]bool // for which Row was called
+	keys  map[string]bool // keys for which Row was called
 }
 
 func (o *outcomes) Row(_ int, record int64, key []byte) (final, suspect bool) {
@@ -230,7 +230,7 @@ func (o *outcomes) Counted(_ int, record int64) bool { return record < o.known }
 func (o *outcomes) Unknown(_ int, from int64) bool   { return from >= o.known }
 func (o *outcomes) Known(_ int, from, _ int64) bool  { return from < o.known }
 
-// TestResumedFlowHandsOutUnfinishedRecords: 200 of 300 records are known, and all but every tenth of them final.
+// Of 300 records, 200 are known; of these, all but every tenth are final.
 func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	text, all := mixed("a.csv", 300)
 	path := file(t, "a.csv", text)
@@ -258,7 +258,7 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
-// TestResumedFlowBeginsAtGivenPosition reads a source from the given place, and skips a final source.
+// One source is read from a given place, another one is final and is skipped.
 func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
@@ -288,8 +288,8 @@ func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	}
 }
 
-// TestKeyFieldBytesDifferIffValuesDo: with --keep, these bytes replace a key that cannot be compared itself.
-func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
+// These bytes stand for a key in comparisons in which the key itself cannot be compared.
+func TestKeyFieldBytesAreEqualExactlyIfValuesAre(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	fields := [][]table.Value{{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")},
 		{text("a\x00"), text("b")}, {text("a"), text("\x00b")}, {text("1"), {}}, {{}, text("1")},
@@ -306,7 +306,7 @@ func TestKeyFieldBytesDifferIffValuesDo(t *testing.T) {
 	}
 }
 
-// TestFieldsDetermineTableOfRow: the ordering key begins with the name; a record without one is rejected.
+// The ordering key begins with the name of the table. A record without a name is rejected.
 func TestFieldsDetermineTableOfRow(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,at\na,2024-05-06\nb,2024-06-07\nc,never\nd,2024-05-08\n"))
 	r.Target.Table = "t_{month(at)}"

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// follows returns the flow of a request that is read by schedules of small sections.
+// follows returns the flow of a request whose inputs are read by schedules, in sections of the given number of rows.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
 	f := flow(t, r)
 	f.Follow(Scheduling{When: Always, Rows: rows, Keep: func(all []*readorder.Schedule) error {
@@ -36,7 +36,7 @@ func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedul
 type seen struct {
 	records []place
 	byKey   map[string][]string
-	next    map[int]int64 // position, by source
+	next    map[int]int64 // next position by source
 	moved   bool          // records were not in input order
 }
 
@@ -110,7 +110,7 @@ func packed(t *testing.T, text string) string {
 
 var switchSeeds = flag.Uint64("switch-seeds", 2, "number of seeds for each shape of input in the test of schedules")
 
-// TestScheduleKeepsRecordsAndKeyOrder reads by a schedule, or switches to one. If unordered, no section waits.
+// A load reads by a schedule, or switches to one. If rows are unordered, no section waits.
 func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 	switches := 0
 	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late", "shuffled"} {
@@ -157,7 +157,7 @@ func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 				"%s, seed %d: the schedules read again give other records or places", shape, seed)
 		}
 	}
-	if switches < 8*int(*switchSeeds) { // at most two in each of 7 loads for a seed
+	if switches < 8*int(*switchSeeds) { // of at most two in each of 7 loads per seed
 		t.Errorf("%d switches: the test says little about them", switches)
 	}
 }
@@ -180,7 +180,7 @@ func TestScheduleIsMadeIfItPays(t *testing.T) {
 		conformance.MustTrue(t, err == nil && len(got.records) == 25000, "%s: %d rows, %v", shape, len(got.records), err)
 		conformance.Equal(t, f.Sections() > 0, pays, "%s: %d sections", shape, f.Sections())
 	}
-	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // small; sections do not fit
+	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input; too little memory
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", records)))
 		r.Memory = memory
 		f := flow(t, r)
@@ -215,7 +215,7 @@ func TestShuffledInputGetsNoSchedule(t *testing.T) {
 	}
 }
 
-// A section that has changed since the schedule was made is not handed over, not even in part.
+// No part of a section that has changed since the schedule was made is handed over.
 func TestChangedSectionStopsReading(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 2000)
 	changed := func(path string) error {
@@ -223,7 +223,7 @@ func TestChangedSectionStopsReading(t *testing.T) {
 	}
 	for name, change := range map[string]func(path string) error{
 		"changed":           changed,
-		"changed meanwhile": changed, // and read by an attempt with the schedule
+		"changed meanwhile": changed, // before an attempt that has the schedule reads it
 		"cut short":         func(path string) error { return os.Truncate(path, int64(len(text)*3/4)) },
 	} {
 		path := file(t, "a.csv", text)

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// steps records the steps of a saver in order, and fails one of them.
+// steps records the steps of a saver in order, and makes one of them fail.
 type steps struct {
 	done []string
 	fail string
@@ -35,7 +35,7 @@ func (s *steps) take(name string) error {
 	return nil
 }
 
-// recordedSaver returns a saver with its own folder. It never blocks on the checkpoints of a test.
+// recordedSaver returns a saver with a folder of its own. It has room for all checkpoints of a test.
 func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	taken := &steps{fail: fail}
 	s := newSaver(t.TempDir(), func() error { return taken.take("store") },
@@ -87,8 +87,8 @@ func TestCheckpointIsNotWrittenIfItsFilesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// Requests are sent only for a while after the moment of the checkpoint on disk: an unwritten one does not count.
-func TestOnlyWrittenCheckpointAdvancesTime(t *testing.T) {
+// Requests are sent only for a while after the moment of the newest checkpoint on disk.
+func TestOnlyWrittenCheckpointAllowsMoreRequests(t *testing.T) {
 	s, _ := recordedSaver(t, "")
 	first, second := time.Unix(1e9, 0), time.Unix(1e9+1, 0)
 	failed := errors.New("the archive is not whole")
@@ -166,7 +166,7 @@ func TestNothingIsSentWithoutRecentCheckpoint(t *testing.T) {
 		kept()
 		err := <-waiting
 		conformance.True(t, err == nil && sender.posts.Load() == 1, "after the first checkpoint: %v", err)
-		time.Sleep(keptFor) // the batch was cut earlier and then delayed
+		time.Sleep(keptFor) // as if the batch had been cut before, and then delayed
 		waiting = post()
 		time.Sleep(time.Minute)
 		conformance.MustEqual(t, sender.posts.Load(), 1, "requests while the checkpoint is too old")
@@ -202,7 +202,7 @@ func TestWaitForPreviousAttempt(t *testing.T) {
 		"held, another boot": {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second},
 			uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
 	} {
-		// The wall clock of the previous process does not count: it may be an hour fast or slow.
+		// The previous process's wall clock, which may be an hour fast or slow, does not matter.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
 			o := &Point{Snapshot: &checkpoint.Snapshot{About: tt.about}}
@@ -270,7 +270,7 @@ func TestPlacesOfManyPartsAreBounded(t *testing.T) {
 	}
 }
 
-// A resumed load joins keys with the same separator: with another one, rows would be in the table twice.
+// A resumed load joins keys with the same separator. With another one, rows would be in the table twice.
 func TestResumedLoadKeepsSeparator(t *testing.T) {
 	for _, want := range []rune{'|', '\x1f', '–'} {
 		r := new(plan.Request)

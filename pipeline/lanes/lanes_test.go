@@ -101,7 +101,7 @@ func TestRecutMovesRowsToNewLanes(t *testing.T) {
 	s.Recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte("k0005")}}))
 	conformance.MustTrue(t, len(s.all) == 2 && s.all[0].queue.Ready() == 5 && s.all[1].queue.Ready() == 5,
 		"%d lanes", len(s.all))
-	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the previous map
+	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided by the previous map
 	s.Begin(now)
 	conformance.True(t, s.all[0].queue.Ready() == 6 && s.all[1].queue.Ready() == 6 && !s.all[1].turn.begun.IsZero(),
 		"%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
@@ -110,7 +110,7 @@ func TestRecutMovesRowsToNewLanes(t *testing.T) {
 	conformance.True(t, !s.Empty() && s.name(1) == " of the partition from k0005 to the last key", "named%s", s.name(1))
 }
 
-// A lane whose guessed bounds move keeps its measurements; the lanes of a split partition inherit only the rate.
+// A lane whose guessed bounds move keeps its measurements. The lanes of a split partition inherit only the rate.
 func TestLaneWithMovedBoundsKeepsPacer(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
@@ -126,7 +126,7 @@ func TestLaneWithMovedBoundsKeepsPacer(t *testing.T) {
 	conformance.True(t, s.all[0].pacer == left && s.all[1].pacer == right, "a partition whose bound moves loses its pacer")
 }
 
-func TestRequestsLeaveWhileWorkersAndMemoryAreFree(t *testing.T) {
+func TestRequestsAreSentWhileWorkersAndMemoryAreFree(t *testing.T) {
 	f := newFlights(2, 25, time.Minute)
 	full := func(rows ...string) {
 		n := f.next()
@@ -158,7 +158,7 @@ func TestLaneEndsOnceWithLastRow(t *testing.T) {
 	conformance.True(t, s.ends(s.all[0]) && !s.ends(s.all[0]), "a lane without rows does not end once")
 }
 
-// A row waits for others to fill its batch while the input continues, except during a flush request.
+// While the input continues, a row waits for others to fill its batch, except during a flush request.
 func TestFlushRequestSendsPartialBatches(t *testing.T) {
 	s := restlessLanes()
 	h, now := NewFlushRequest(), time.Unix(1e9, 0)
@@ -222,7 +222,7 @@ func TestMonitorShowsEveryLane(t *testing.T) {
 		got[1].Trouble == "", "%+v", got)
 }
 
-// A load is resumed in the middle of a split: rows of the second half wait, and the first half is already final.
+// A load is resumed in the middle of a split, whose first half is already final, while rows of the second half wait.
 func TestFinalRowsStayFinalWhileLaterRowsWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
@@ -270,7 +270,7 @@ func TestLaneStaysWithinAllowance(t *testing.T) {
 		}
 	}
 	conformance.True(t, low != 0 && low <= fewAllowance/4, "the last %d rows ask for a checkpoint", low)
-	a.described(a.following(100)) // no row may leave until it is written
+	a.described(a.following(100)) // no row may leave before it is written
 	a.saved()
 	conformance.True(t, a.left == 2*fewAllowance+leastAllowance, "%d rows may leave next", a.left)
 	a.spend()
@@ -350,7 +350,7 @@ func TestWorkerDoesNotSendLateFlight(t *testing.T) {
 		slices.Equal(fates(f), []table.Fate{table.Again, table.Again}), "%d requests, %+v, %v", len(sent.bodies), r, fates(f))
 }
 
-// For a while a service may report that a new table does not exist.
+// For a while, the service may report that a new table does not exist.
 func TestNewTableCountsAsUnavailableNotAbsent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		made, to string

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/bottleneck"
 )
 
-// pausing is a pacer that sets the time, or allows nothing before an answer.
+// pausing is a pacer that allows requests from a given time on, or none before an answer.
 type pausing struct {
 	restless
 	until *time.Time
@@ -29,14 +29,14 @@ func (p pausing) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.
 
 func (p pausing) Rate() float64 { return p.rate }
 
-// laneState is a lane in a test: how many rows wait, and what delays them.
+// laneState describes a lane of a test: how many rows wait, and what delays them.
 type laneState struct {
 	rows              int
 	paced, full, down bool
 	rate              float64
 }
 
-// lanesOf makes lanes in these states and asks each for its turn.
+// lanesOf returns lanes in these states, after asking each for its turn.
 func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	tb.Helper()
 	var bounds []table.Value
@@ -69,7 +69,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	return s
 }
 
-func TestWordIsObstacleOfMostLanes(t *testing.T) {
+func TestLimitIsWhatMostLanesWaitFor(t *testing.T) {
 	now := time.Now()
 	const few, many = 10, table.MaxBatchRows
 	starved, ready := laneState{}, laneState{rows: many}
@@ -116,7 +116,7 @@ func TestWordIsObstacleOfMostLanes(t *testing.T) {
 		} else {
 			for _, l := range s.all {
 				if s.ask(l, now, tt.more); l.turn.asks && !l.turn.at.After(now) {
-					l.turn.stale = true // lanes are not asked while nothing can leave
+					l.turn.stale = true // lanes are not asked while nothing can be sent
 				}
 			}
 		}
@@ -164,7 +164,7 @@ func TestLongestLaneGoesFirstUnderSharedRate(t *testing.T) {
 func TestLaneSlowedWithoutRefusalMayBeLimitedByLink(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
-		took      time.Duration // of requests, after short ones
+		took      time.Duration // time that requests take, after short ones
 		throttled time.Time
 		want      bottleneck.Word
 		unsure    bool
@@ -190,7 +190,7 @@ func TestUnansweredRequestsAreAnOutage(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		answers time.Duration // time that answers took; 0 means no answer
-		silent  time.Duration // since the last, or since the first request
+		silent  time.Duration // time since the last answer, or since the first request
 		want    bottleneck.Word
 	}{
 		{0, 9 * time.Second, bottleneck.Link},

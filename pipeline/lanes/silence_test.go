@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// hushed returns flights of two lanes without any answers.
+// hushed returns flights of two lanes that have had no answers, and the number of workers added.
 func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
 	f.silence.addWorker = func() { *hired++ }
@@ -57,7 +57,7 @@ func TestRequestMuchSlowerThanOthersIsSilent(t *testing.T) {
 			depart(f, l, begun)
 			silent := f.fallSilent(begun.Add(tt.want - time.Millisecond))
 			conformance.True(t, len(silent) == 0, "too early")
-			// The first check may be on a machine that was suspended.
+			// At the first check, the machine may just have been suspended.
 			silent = f.fallSilent(begun.Add(tt.want))
 			conformance.True(t, len(silent) == 0, "without a second look")
 			silent = f.fallSilent(begun.Add(tt.want + silenceAgain))
@@ -128,7 +128,7 @@ func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
 	s.heardOf(a, probe, time.Millisecond)
 	conformance.True(t, !a.health.hung && s.hearing.hung == 1 && s.hearing.probes == 2 && s.mayProbe(),
 		"%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
-	// Earlier requests say nothing about later ones.
+	// That an earlier request is silent says nothing about later ones.
 	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung, "an answered lane is silent")
 }
 
@@ -152,7 +152,7 @@ func TestAnyNumberOfSilentLanesIsProbed(t *testing.T) {
 	conformance.Equal(t, s.hearing.probes, 1, "probes")
 }
 
-// A rate is measured with one request at a time: a silent request must not count as that one.
+// The measurement of a rate has one request in flight, and a silent request must not count as that one.
 func TestSilentRequestsDoNotHoldUpLimitingInstance(t *testing.T) {
 	c := newCeilings(optionsOf(Config{}))
 	now := time.Unix(1000, 0)
@@ -181,8 +181,8 @@ func TestLateEndOfSilentRequestDoesNotSlowItsLane(t *testing.T) {
 
 func TestLaneKeepsRateThroughOutage(t *testing.T) {
 	for name, c := range map[string]struct {
-		every time.Duration // between two answers
-		knows bool          // whether it knows the rate afterwards
+		every time.Duration // time between two answers
+		knows bool          // the rate is known afterwards
 	}{
 		"refused for longer than a second":             {120 * time.Millisecond, true},
 		"refused three times at once, which is chance": {time.Millisecond, false},
@@ -216,7 +216,7 @@ func TestLaneKeepsRateThroughOutage(t *testing.T) {
 	}
 }
 
-// A process suspended for hours (Ctrl-Z, a paused container) has made no attempts meanwhile.
+// A process that is suspended for hours (Ctrl-Z, a paused container) makes no attempts meanwhile.
 func TestProcessPauseDoesNotExhaustPatience(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := &lane{pacer: restless{}, trouble: trouble{patience: ratelimit.Patience{For: 15 * time.Minute}}}
@@ -248,7 +248,7 @@ func boundsAt(keys ...string) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// Guessed bounds of partitions move a little at each reading.
+// Guessed bounds of partitions move a little with each reading.
 func TestLaneWithMovedBoundsKeepsRate(t *testing.T) {
 	lanes := []*lane{{tally: tally{written: 10}}, {tally: tally{written: 30}}, {tally: tally{written: 20}}}
 	for _, tt := range []struct {

@@ -12,16 +12,16 @@ import (
 	"example.com/tsimport/writer"
 )
 
-func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
+func TestSettledReturnsLogPlaceOfLastSettledSplit(t *testing.T) {
 	var f Follower
 	at := func(n uint64) source.Followed { return source.Followed{Last: &source.Resume{Position: n}} }
 	f.Read(checkpoint.At(0, 10), at(1))
-	f.Read(checkpoint.At(0, 20), source.Followed{}) // a split of other records
+	f.Read(checkpoint.At(0, 20), source.Followed{}) // a split without a place in the log
 	f.Read(checkpoint.At(0, 30), at(3))
 	f.Read(checkpoint.At(1, 5), at(4))
 	for _, c := range []struct {
 		before checkpoint.Position
-		want   uint64 // 0 is none
+		want   uint64 // 0 means none
 	}{{0, 0}, {checkpoint.At(0, 9), 0}, {checkpoint.At(0, 29), 1}, {checkpoint.At(0, 29), 0}, {checkpoint.At(1, 5), 4},
 		{checkpoint.At(9, 0), 0}} {
 		last, any := f.Settled(c.before)
@@ -31,7 +31,7 @@ func TestLogPlaceIsThatOfLastSettledSplit(t *testing.T) {
 	conformance.Equal(t, len(f.marks), 0, "marks")
 }
 
-// A row missing from the file may be in the table twice.
+// A row that is missing in the file may be in the table twice.
 func TestDamagedFileOfRepeatedRowsIsAnError(t *testing.T) {
 	folder := t.TempDir()
 	row := writer.Doubt{Ordering: []byte("key"), Row: []byte("row"), Mark: "mark", Number: 7, From: 5}

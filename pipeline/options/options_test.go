@@ -97,7 +97,7 @@ func TestDefaultMemoryIsQuarterOfMachineWithinBounds(t *testing.T) {
 	}
 }
 
-// Each option of a request has a field, and each default is a value with the meaning of a zero field.
+// Each option of a request has a field, and each default is a value that a zero field stands for.
 func TestZeroRequestHasDefaults(t *testing.T) {
 	r := conformance.Try(Request{}.withDefaults()).Must(t)
 	for _, o := range everyOption {
@@ -121,7 +121,7 @@ func TestAmbiguousZerosAreRefused(t *testing.T) {
 	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
 }
 
-// A machine that receives a request carries it out, and learns no secrets.
+// A machine that receives a request can carry it out, but does not learn secrets.
 func TestRequestRoundTrip(t *testing.T) {
 	var r Command
 	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s",
@@ -131,7 +131,7 @@ func TestRequestRoundTrip(t *testing.T) {
 		if byName[o.Name].Values != nil {
 			value = byName[o.Name].Values[0]
 		}
-		if o == byName[o.Name] { // other options of the name have the same field
+		if o == byName[o.Name] { // other options with the name have the same field
 			conformance.Must(t, o.Set(&r, []string{value}))
 		}
 		conformance.True(t, o != byName[o.Name] || r.IsSet(o.Name), "%s is not set", o.Name)
@@ -145,7 +145,7 @@ func TestRequestRoundTrip(t *testing.T) {
 		"%+v\nwas\n%+v", again, r)
 }
 
-// If no field is quoted, a text in quotes is literal.
+// If fields cannot be quoted, a text in quotes is taken literally.
 func TestQuotedNullTextsApplyToQuotedFields(t *testing.T) {
 	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`,
 		"none": `["NULL" "\"N\"" "\"\"" "\""] []`} {

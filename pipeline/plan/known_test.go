@@ -29,7 +29,7 @@ func put(t *testing.T, admin *client.Admin, id string, cells map[string]any) {
 	must(t, tabletest.Do(admin.Client, tabletest.Put("t", tabletest.Key("id", id), cells)))
 }
 
-// typed plans a load of a file into table t and returns the types of its columns.
+// typed plans a load of a file into table t, and returns the types of its columns and the warnings.
 func typed(t *testing.T, admin *client.Admin, text string, set func(*Request)) (types string, warnings []string) {
 	t.Helper()
 	r := ask(file(t, "in.csv", text))
@@ -53,7 +53,7 @@ func TestTableTypesAreDefault(t *testing.T) {
 	for _, tt := range []struct{ header, row, want, warning string }{
 		{"price", "10.20", "price:double", ""},
 		{"price", "7", "price:double", ""},
-		{"price", "", "price:double", ""}, // a missing value means nothing
+		{"price", "", "price:double", ""}, // a missing value has no type
 		{"price", "+7", "price:string", "price: the table has it as double"},
 		{"price", "0.1000000000000000055", "price:string", "--type price=double"},
 		{"qty", "6", "qty:integer", ""},
@@ -75,7 +75,7 @@ func TestTableTypesAreDefault(t *testing.T) {
 			"%s %q: %s, %q", tt.header, tt.row, types, said)
 		types, _ = typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored })
 		conformance.True(t, tt.header != "zip" || types == "zip:integer", "the input alone: %s", types)
-		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // which would be rejected
+		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // others would be rejected
 			r := ask(file(t, "in.csv", text))
 			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, KnownStrict
 			refused(t, r, admin, "column "+tt.header+": the table has it as")
@@ -130,7 +130,7 @@ func TestColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	}{
 		{column(2000, 100, "7", "n/a"), "string",
 			`qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --types strict rejects them`},
-		{column(100, 20, "7.5", "10.50"), "string", ""}, // a note says that all are numbers
+		{column(100, 20, "7.5", "10.50"), "string", ""}, // a decision says that all are numbers
 		{column(100, 50, "true", "no"), "string", "98 booleans, 2 others"},
 		{column(100, 5, "7", "x"), "string", ""}, // too many
 		{column(100, 101, "7", ""), "integer", ""},
@@ -213,12 +213,12 @@ func (r keyedRows) About() source.About {
 	return a
 }
 
-// TestSourceKeysStayDistinctOrAreRefused uses the key a (text) and n (number), and a longer one with b (binary).
+// The source's key is a (text) and n (number), or these with b (binary).
 func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 	a, n, b := source.KeyColumn{Name: "a", Kind: record.String}, source.KeyColumn{Name: "n", Kind: record.Integer},
 		source.KeyColumn{Name: "b", Kind: record.Binary}
 	for _, c := range []struct {
-		keys   string // separated by spaces; NAME=EXPRESSION is computed
+		keys   string // key columns, separated by spaces; NAME=EXPRESSION is computed
 		unique []source.KeyColumn
 		also   [][]string
 		change func(*Request)
@@ -311,7 +311,7 @@ func TestSourceKeysStayDistinctOrAreRefused(t *testing.T) {
 
 var must = conformance.Must
 
-// parquetFile writes a row whose column v has a type; an optional one is null. A large file exceeds the sample.
+// parquetFile writes a file with one row, whose column v has the given type. An optional v is null.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -357,7 +357,7 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		as   Type
-		says string // of the refusal; empty means none
+		says string // part of the refusal; "" means none
 		unit string
 	}{{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
 		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"},
@@ -412,7 +412,7 @@ func TestDurationsDoNotMixWithOtherNumbers(t *testing.T) {
 	conformance.True(t, got == " (µs) (timestamp, µs)", "%v", got)
 }
 
-// TestParquetDurationsKeepArrowUnit uses pyarrow's schemas of v: a duration in s, and one in ms.
+// The schemas are pyarrow's, of v as a duration in s and in ms.
 func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	const begin = "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABgAAAAEAAAAAAAAAAEAAAB2"
 	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+
@@ -431,7 +431,7 @@ func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	conformance.Equal(t, v.Unit, "duration, s", "%s", v.Name)
 }
 
-// TestNestedDurationsHaveOneUnit uses pyarrow's schemas of v: a struct of a list of durations, in s or µs.
+// The schemas are pyarrow's, of v as a struct of a list of durations in s or µs.
 func TestNestedDurationsHaveOneUnit(t *testing.T) {
 	const begin = "/////8gAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAEAAAArP///wAAAQ0UAAAAGAAAAAQAAAABAAAAEAAAAAEAAAB2AAAA2P///9T///8AAAEMFAAAABwAAAAEAAAAAQAAACQAAAABAAAAZAAAAAQABAAEAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABwAAAAEAAAAAAAAAAQAAABpdGVtAAAGAAgABgAGAAAAAAA"
 	type row struct {
@@ -469,7 +469,7 @@ func TestKeysHaveOneUnitAndScale(t *testing.T) {
 		}
 		refused(t, r, nil, "decimal, scale 3")
 	}
-	// In an existing table with texts.
+	// The column of an existing table may be a string.
 	admin := store(t, table.KeyColumn{Name: "v", Type: table.String})
 	r := ask(two, three)
 	r.Target.Absent, r.Target.Key = false, nil
@@ -492,18 +492,18 @@ func TestUnitMustMatchLastRun(t *testing.T) {
 	}
 	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)),
 		parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
-	// A load in between lacks the column, and keeps its unit for the next one.
+	// A load in between that lacks the column keeps the unit for the next one.
 	r := ask(file(t, "between.csv", "id,w\nb,5\n"))
 	r.Target.Absent, r.Target.Key = false, nil
 	units := makes(t, r, admin).Units()
 	conformance.True(t, units["v"] == "timestamp, ms" && units["w"] == "number", "%v", units)
-	// The rejects of that run are in JSON, without its unit.
+	// The rejects of that run are in JSON, which has no units.
 	r = ask(file(t, "rejects.ndjson", `{"id":"c","v":7}`))
 	as(KnownDefault)(r)
 	refused(t, r, admin, "timestamp, ms")
 	r.Inferred = map[string]Inferred{"v": {Type: table.Integer}}
 	conformance.Equal(t, makes(t, r, admin).Units()["v"], "timestamp, ms", "units")
-	// On another machine the state keeps it.
+	// On another machine, the unit is in the state.
 	must(t, os.Rename("tsimport-runs", "elsewhere"))
 	r = ask(us)
 	as(KnownDefault)(r)
@@ -527,7 +527,7 @@ func TestUnitMustMatchLastRun(t *testing.T) {
 	}
 }
 
-// keptUnits chooses all inputs and knows units.
+// keptUnits is a Selection that chooses all inputs and remembers units.
 type keptUnits map[string]string
 
 func (k keptUnits) Units() map[string]string  { return k }

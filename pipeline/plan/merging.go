@@ -24,7 +24,8 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys returns the error if, of the of rows that were read, rows share a key with another one. keys has examples.
+// SameKeys returns the error if rows share keys: of all rows that were read (of), rows would be lost. keys has
+// examples.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {

@@ -467,8 +467,7 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that lacks columns of the load. With --missing null, it may lack all that are not in
-// keys.
+// checkColumns refuses a source that lacks columns of the load. With --missing null, it may lack all but key columns.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {

@@ -61,7 +61,7 @@ func refused(t *testing.T, r *Request, admin *client.Admin, want string) {
 	conformance.True(t, !strings.Contains(err.Error(), "\n"), "the error has more than one line")
 }
 
-// planned returns the planned schema as name:type, key columns first; "!" marks an inferred type.
+// planned returns the planned schema as name:type, key columns first. "!" marks an inferred type.
 func planned(t *testing.T, r *Request) []string {
 	t.Helper()
 	var got []string
@@ -200,7 +200,7 @@ func TestExistingTableGivesKey(t *testing.T) {
 	p := makes(t, r, admin)
 	want := []table.KeyColumn{{Name: "id", Type: table.String}}
 	conformance.True(t, gocmp.Equal(p.Schema.Key, want) && !p.Create, "key %v, create %v", p.Schema.Key, p.Create)
-	// The key column is first regardless of its place in the file, and its type is kept exactly.
+	// The key column is first, wherever it is in the file, and its type is exactly the table's.
 	c := p.Schema.Columns[0]
 	conformance.True(t, c.Source == "id" && c.Type == table.String && c.Exact && !c.Inferred, "%+v", c)
 	from, to := p.Window()()
@@ -467,7 +467,7 @@ func TestSchemaOfSelfDescribingRowsIsTheirKey(t *testing.T) {
 		change   func(*Request)
 		schema   string   // columns with their types
 		fields   []string // fields that the source delivers
-		warnings []string // a part of each
+		warnings []string // a part of each warning
 	}{
 		"as it is": {nil, "id integer, part string", []string{"id", "part"}, nil},
 		"a part": {func(r *Request) { r.Target.Key = r.Target.Key[:1] }, "id integer", []string{"id", "part"},
@@ -521,7 +521,7 @@ func TestSelfDescribingRowsAreRefused(t *testing.T) {
 	}
 }
 
-// A resumed load must treat cells in the same way, although no column of the schema shows how.
+// A resumed load must treat cells as before, although the schema does not show how.
 func TestFactsIncludeCellOptions(t *testing.T) {
 	facts := func(change func(*Request)) []progress.Fact {
 		p := conformance.Try(planWide(t, change)).Must(t)

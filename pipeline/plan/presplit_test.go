@@ -101,7 +101,7 @@ func TestRangesOfSortedFilesAreEven(t *testing.T) {
 			conformance.True(t, len(parts) == 8 && slices.Min(parts) >= rows/8*2/3 && slices.Max(parts) <= rows/8*3/2,
 				"the ranges hold %d", parts)
 			conformance.True(t, len(p.Warnings) == 0, "warned: %q", p.Warnings)
-			// The load then reads from the beginning, regardless of the sample.
+			// After the sample, the load still reads from the beginning.
 			first := ""
 			if err := p.Sample(func(row []table.Value) bool {
 				first = string(row[0].Bytes)
@@ -153,7 +153,7 @@ func TestAutomaticRangesFollowInputSize(t *testing.T) {
 
 func text(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-// The service accepts non-empty bounds of at most 64 bytes, and no integer at either end of the range.
+// The service accepts bounds of 1 to 64 bytes, and integers other than the least and the greatest.
 func TestBoundsAreValidForService(t *testing.T) {
 	long := strings.Repeat("x", 62)
 	whole := func(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
@@ -193,7 +193,7 @@ func TestTableNamesComeFromPeriodsAndOtherExpressions(t *testing.T) {
 		"t_{year(at)}":                             "t_2024",
 		"t_{month(at)}":                            "t_202403",
 		"t_{day(at)}_x":                            "t_20240331_x",
-		`t_{ month( at , "Asia/Shanghai" ) }`:      "t_202403", // text without an offset is in the zone
+		`t_{ month( at , "Asia/Shanghai" ) }`:      "t_202403", // a text without an offset is in the zone
 		`t_{day(n, "s", "Asia/Shanghai")}`:         "t_20240401",
 		`t_{day(n, "s")}`:                          "t_20240331",
 		"{shop}_{n % 7}":                           "north_2",
@@ -401,7 +401,7 @@ func TestParquetCountsAreExactForManyFiles(t *testing.T) {
 	r.MostInputs = 4
 	f := forecast(t, r)
 	conformance.True(t, f.Rows == want && f.Exact && f.Opened == 30, "%+v, want %d rows", f, want)
-	// A file that is not Parquet is assumed to have the others' ratio of rows to bytes.
+	// A file that is not Parquet is assumed to have as many rows per byte as the others.
 	r = ask(filesIn(t, "data", append(texts, "id,text\na,b\n")...))
 	r.MostInputs = 4
 	f = forecast(t, r)

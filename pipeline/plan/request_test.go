@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestIncrementsThatCannotBeExactAreRefused refuses increments that could be applied twice, out of order or inexactly.
+// Increments are refused if they could be applied twice, out of order or inexactly.
 func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
@@ -113,7 +113,7 @@ func TestUnsuitablePolicyIsRefused(t *testing.T) {
 	}
 }
 
-// TestLoadThatOnlyArchivesWarns covers loads whose counts look useful although nothing goes to a table.
+// The counts of such a load look useful although nothing goes to a table.
 func TestLoadThatOnlyArchivesWarns(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)
@@ -229,7 +229,7 @@ func TestInputsWithoutLoadableRowAreRefusedEarly(t *testing.T) {
 	refused(t, ask(file(t, "a.jsonl", line.String()+"}\n")), nil, "2000 columns")
 }
 
-// TestOversizedPagesAreRefusedBeforeTableCreation reads a page of 24 MB, for which no type can be sampled either.
+// A page of 24 MB is too large even to sample its types.
 func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 	type row struct {
 		ID   int64  `parquet:"id"`

@@ -49,7 +49,7 @@ func TestPageIsWrittenToRunFolder(t *testing.T) {
 
 func TestLastIntervalHasRatesPerSecond(t *testing.T) {
 	got := Page(example("")).Charts[0].Series[0].Values
-	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // 200 rows in the last half second
+	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // there were 200 rows in the last half second
 		t.Errorf("rows a second %v, want 400 throughout", got)
 	}
 }

@@ -129,7 +129,7 @@ func TestReopenedFolderHoldsValidPart(t *testing.T) {
 func TestRunLockIsExclusive(t *testing.T) {
 	dir := t.TempDir()
 	lock := conformance.Try(TakeLock(dir)).Must(t)
-	_, err := TakeLock(dir) // a second open file of this process acts like another process
+	_, err := TakeLock(dir) // a second open file of this process acts as another process would
 	held, ok := err.(*HeldError)
 	conformance.True(t, ok && held.By.PID == os.Getpid() && held.By.Host != "" &&
 		strings.Contains(err.Error(), "is worked on by process"), "a second lock: %v", err)
@@ -155,7 +155,7 @@ func TestRecordIsKeptWithItsRecordEnd(t *testing.T) {
 	}
 }
 
-// Resuming an unfinished run loses no file that the user has created or changed in its folder.
+// When an unfinished run is resumed, no file that the user has created or changed in its folder is lost.
 func TestResumeKeepsUserFiles(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
@@ -188,7 +188,7 @@ func TestResumeKeepsUserFiles(t *testing.T) {
 		filepath.Join(dir, ReasonsFile)}
 	conformance.Same(t, f.RejectsFiles(), want, "files of rejects")
 
-	// An attempt that moved a file aside and was killed before its first checkpoint leaves no file with the original name.
+	// If an attempt moves a file aside and is killed before its first checkpoint, the original name is unused.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
 	f = conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	must(t, f.Close())
@@ -459,7 +459,7 @@ func TestRejectsAreSortedInInputOrder(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
 	must(t, err)
-	var j *Journal // opened at the first rejected record
+	var j *Journal // opened when the first record is rejected
 	f.Index(nil, func() (_ *Journal, err error) {
 		j, err = OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
 		return j, err

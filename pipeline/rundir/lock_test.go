@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// The file of a claim is removed with it: no process may hold a claim whose file has lost its name.
+// The file of a claim is removed with the claim. No process may hold a claim whose file has lost its name.
 func TestClaimIsExclusive(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs")
 	var inside, taken atomic.Int32
@@ -126,7 +126,7 @@ func TestFileSystemWithoutLocksIsDetected(t *testing.T) {
 	conformance.True(t, err != nil && !errors.Is(err, errNoLocks), "a file that cannot be opened: %v", err)
 }
 
-// Windows prevents reading and writing of the locked byte, the first one.
+// Windows prevents others from reading or writing the locked byte, which is the first one.
 func TestHolderIsReadDespiteLockedFirstByte(t *testing.T) {
 	name := filepath.Join(t.TempDir(), LockFile)
 	for text, want := range map[string]Holder{
@@ -148,7 +148,7 @@ func TestOpenExclusiveRefusesSecondProcess(t *testing.T) {
 	j := conformance.Try(OpenExclusive(path, 0)).Must(t)
 	conformance.Refused(t, conformance.ErrorOf(OpenExclusive(path, 0)), "another process", "opened twice")
 	must(t, j.Close())
-	// A refused or closed opener holds no lock.
+	// A journal that was refused or closed is not locked any more.
 	_, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid })
 	conformance.True(t, errors.Is(err, fs.ErrInvalid), "refused by the check: %v", err)
 	j = conformance.Try(OpenExclusive(path, 0)).Must(t)
@@ -170,13 +170,13 @@ func TestHolderOfRunIsFoundReadOnly(t *testing.T) {
 	must(t, l.Release())
 	_, held = HolderOf(dir)
 	conformance.True(t, !held, "a run whose lock was released is held")
-	// A killed process leaves its id on this machine, which is unused or belongs to a new process.
+	// A killed process leaves its id in the file. The id is now unused or belongs to another process.
 	for _, h := range []Holder{{PID: 1 << 30, Host: thisProcess().Host}, thisProcess()} {
 		must(t, h.note(name))
 		_, held := HolderOf(dir)
 		conformance.True(t, !held, "%+v was killed and holds the run", h)
 	}
-	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // there the lock is also free
+	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // that lock is free, too
 		t.Fatal(err)
 	}
 	_, held = HolderOf(dir)

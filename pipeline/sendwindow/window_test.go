@@ -9,14 +9,14 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// way is a link with a service at its end, in virtual time: requests pass one at a time, at the link's rate.
+// way is a link with a service at its end, in virtual time. Requests pass one after the other, at the link's rate.
 type way struct {
 	rate    func(at time.Duration) float64 // bytes per second
 	trip    time.Duration
-	service time.Duration // time it takes for a request, concurrently with others
-	room    int           // requests at a time
+	service time.Duration // time that the service takes for a request, concurrently with others
+	room    int           // maximum requests in flight
 	row     int           // bytes of a row; a request has at least one
-	most    int           // bytes of a request
+	most    int           // maximum bytes of a request
 	lost    func(at time.Duration) bool
 }
 
@@ -41,7 +41,7 @@ func (l *landings) Pop() any {
 	return last
 }
 
-// run sends until end, and returns the bytes that arrived after begin and the longest time of a request since then.
+// run sends until end. It returns the bytes that arrived after begin, and the longest time that a request took since.
 func (y *way) run(w *Window, begin, end time.Duration) (arrived int, longest time.Duration) {
 	start := time.Unix(1_800_000_000, 0)
 	var flying landings
@@ -91,11 +91,11 @@ func TestWindowFillsLinkWithShortRequests(t *testing.T) {
 							begin, seconds = 5*time.Second, 10
 						}
 						arrived, longest := y.run(w, begin, begin+time.Duration(seconds)*time.Second)
-						// The link's capacity, or that of consecutive requests that each take three seconds of it.
+						// What can arrive is limited by the link, or by consecutive requests that each occupy it for three seconds.
 						size := float64(max(min(y.most, int(3*mbit*1e6/8))/row, 1) * row)
 						least := 0.85
 						if trip == time.Second && room == 1 {
-							least = 0.6 // few rows, whose latency equals their transfer time
+							least = 0.6 // requests of few rows, which take as long to answer as to transfer
 						}
 						possible := min(mbit*1e6/8, float64(room)*size/((trip+time.Millisecond).Seconds()+size/(mbit*1e6/8)))
 						share := float64(arrived) / seconds / possible
@@ -133,7 +133,7 @@ func TestWindowOpensAtOnceAfterOutage(t *testing.T) {
 	conformance.True(t, arrived >= 95e6, "%d bytes in ten seconds after an outage", arrived)
 }
 
-// A service that is slow to answer is not a slow link: fewer requests would not speed it up.
+// A service that is slow to answer is not a slow link, and would not become faster with fewer requests.
 func TestWindowStaysOpenForSlowService(t *testing.T) {
 	y := &way{rate: steady(1e9), service: 9 * time.Second, room: 32, row: 20_000, most: 1 << 20}
 	arrived, _ := y.run(New(timeout), 300*time.Second, 600*time.Second)

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// fake is a load with a given state; without a state it does not answer.
+// fake is a load with a given state. If it is nil, the load does not answer.
 type fake struct{ state *pipeline.State }
 
 func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
@@ -203,7 +203,7 @@ func TestServerAnswersUntilClosed(t *testing.T) {
 	}
 }
 
-// waiting is a load that signals when it is asked and never answers.
+// waiting is a load that signals that it was asked, and never answers.
 type waiting chan bool
 
 func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
