@@ -300,8 +300,7 @@ func TestNewFormatNeedsOnePackageAndOneLine(t *testing.T) {
 	}
 }
 
-// squares is a new kind of source: a table of the integers from 1 and their squares. It acts as the server, the session
-// and the session's snapshot.
+// squares is a new kind of source, a table of integers from 1 and their squares; also its server, session and snapshot.
 type squares struct {
 	sqltable.Server
 	rows int

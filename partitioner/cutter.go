@@ -49,8 +49,7 @@ type Options struct {
 	SuspectUntil time.Time
 	// Backoff returns how long a row waits after its n-th failed attempt, if the failure is its own, not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting limits a lane's rows that wait for an earlier row of their key; 0 means 10,000. At the limit, the lane
-	// takes no fresh rows.
+	// MaxWaiting is how many rows of a lane may wait for earlier ones of their key before it stalls; 0 means 10,000.
 	MaxWaiting int
 	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
 	Lanes int

@@ -173,8 +173,7 @@ func (s *simulation) suspect(blocks []*table.Block) {
 	}
 }
 
-// checkOut checks that Out reports exactly the rows that have left their lane and are not final, and that the lanes'
-// counts match their keys.
+// checkOut checks that Out reports exactly the unfinished rows that have left their lane, and checks the lanes' counts.
 func (s *simulation) checkOut() {
 	counts := make([]laneKeys, len(s.cutter.lanes))
 	for i, l := range s.cutter.lanes {

@@ -117,8 +117,7 @@ func (x *annotations) keep(counters map[string]int64) {
 	}
 }
 
-// tryNeeds tests, before the load begins, the permissions that it needs besides writing. With several tables, these are
-// tested when each is opened.
+// tryNeeds tests, before a load into one table begins, the permissions that it needs besides writing.
 func (a *attempt) tryNeeds(x *annotations) error {
 	if a.cfg.DryRun || a.planned.Empty || a.planned.Tables != nil {
 		return nil

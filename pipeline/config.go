@@ -48,8 +48,7 @@ type Watch struct {
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject, if not nil, is called with each rejected record. It must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept, if not nil, is called with each kept reject, valid only during the call, and the ordinal of its source. It
-	// must not block.
+	// OnKept, if not nil, is called with the source and each kept reject, valid during the call. It must not block.
 	OnKept func(source int, r *table.Reject)
 	// Progress, if not nil, is updated while the load runs.
 	Progress *ledger.Progress

@@ -75,8 +75,7 @@ func (w *world) overtaken(cfg trial) *Report {
 	return w.load(cfg)
 }
 
-// If two loads add to the same row, only the later one may go on. The other reports records whose outcome is unknown to
-// it.
+// If two loads add to the same row, only the later one may go on. The other reports records of unknown outcome.
 func TestEarlierLoadNeverOverwritesLaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

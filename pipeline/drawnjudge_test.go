@@ -366,8 +366,7 @@ func (m *drawnLoad) checkReturned(rows contents) {
 // hasBadFile reports whether one file of the load is made bad.
 func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name == "numbered bad file" }
 
-// runWithBadFile damages a file or gives it too many rejects. The other files must be loaded, and the report must name
-// the bad one.
+// runWithBadFile damages a file or gives it too many rejects. The others must be loaded, and the report must name it.
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]

@@ -109,8 +109,7 @@ func (m *drawnLoad) untilDone() *Report {
 	}
 }
 
-// restart is the time between two processes. They must not start in the same millisecond, the unit of timestamps and
-// marks.
+// restart is the time between processes, which must not begin in one millisecond, the unit of timestamps and marks.
 const restart = 20 * time.Millisecond
 
 // attempt runs the load until it is killed before a checkpoint or a request, stopped gently, or done.

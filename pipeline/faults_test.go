@@ -509,8 +509,7 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	return again
 }
 
-// grid is the power supply of an embedded store. In a power failure, unsynced data, memory and requests in flight are
-// lost.
+// grid is the power supply of an embedded store. A power failure loses unsynced data, memory and requests in flight.
 type grid struct {
 	t       *testing.T
 	plan    *faults.Plan

@@ -55,8 +55,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end saves what a resuming attempt needs, and closes everything that the load has opened. err, if not nil, is why the
-// load ended early.
+// end saves what a resumed load needs, and closes all that the load opened. err, if not nil, ended the load early.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()

@@ -28,8 +28,7 @@ func fill(t *testing.T, f *os.File) {
 
 // No checkpoint may rely on rejects that could not be written, as no attempt could resume from it.
 func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
-	// On a fast machine, the load may be done before its first checkpoint, or have no rejects left. The input is then too
-	// short.
+	// A load that is done before its first checkpoint, or has no rejects left by then, needs a longer input.
 	for records := 2000; ; records *= 4 {
 		conformance.MustTrue(t, records <= 1<<20, "no load was running when a checkpoint was written")
 		if fullDisk(t, records) {
@@ -38,8 +37,7 @@ func TestRunResumesOnceDiskHasSpaceForRejects(t *testing.T) {
 	}
 }
 
-// fullDisk loads records, a quarter of them rejected, on a disk that fills up at a checkpoint. It reports whether there
-// were rejects after that.
+// fullDisk loads records, a quarter rejected, on a disk that fills up, and reports whether rejects came after that.
 func fullDisk(t *testing.T, records int) bool {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))

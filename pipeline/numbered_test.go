@@ -41,8 +41,7 @@ func users(rnd *rand.Rand, records, users int) string {
 	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
 
-// wantNumbered checks that each record is one row, that numbers rise in the order of the records, and that the returned
-// keys are right.
+// wantNumbered checks that each record is one row, that numbers rise in the records' order, and the returned keys.
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
@@ -225,8 +224,7 @@ func (w *world) newRows(keys int) trial {
 	return cfg
 }
 
-// A killed load cannot know which of thousands of rows were sent. Looking them up takes no more requests than sending
-// them.
+// A killed load cannot know which of thousands of rows were sent. Looking takes no more requests than sending.
 func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {

@@ -151,8 +151,7 @@ func (s *partitionPoller) end() {
 
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map, at intervals and on request, until ctx ends. The first interval is short, as the first rows often
-// split the table.
+// run reads the map, at intervals and on request, until ctx ends. It soon reads again, as first rows may split tables.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

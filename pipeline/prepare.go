@@ -16,8 +16,7 @@ import (
 // Prepared is the plan of a load that several processes share.
 type Prepared struct {
 	Plan *plan.Plan
-	// Job holds everything that the rows depend on. A later process that passes it to Prepare gets the same plan or an
-	// error.
+	// Job holds all that the rows depend on. A later process that passes it to Prepare gets the same plan or an error.
 	Job     *checkpoint.Job
 	attempt *attempt
 	hangUp  context.CancelFunc

@@ -28,8 +28,7 @@ type service struct {
 // keyPatience is how long a load continues while its access key is refused, if it was accepted before.
 const keyPatience = 2 * time.Minute
 
-// connect connects to the service, unless the table is absent. Requests end when ctx does; the planning client's, when
-// graceful does.
+// connect connects to the service, unless the table is absent. Requests end with ctx, those for planning with graceful.
 func connect(ctx, graceful context.Context, cfg *Config) (s service, err error) {
 	s.traffic = new(client.Traffic)
 	if cfg.Target.Absent {

@@ -392,8 +392,7 @@ func TestLoadWorksWithFewerConnectionsThanWorkers(t *testing.T) {
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
-// Rows whose answers were lost are looked up over the workers' connections: a separate pool might get none. The time is
-// real.
+// Rows of lost answers are looked up over the workers' connections, as another pool might get none. The time is real.
 func TestLookUpsShareWorkerConnections(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {

@@ -343,8 +343,7 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	}
 }
 
-// A batch that is not sent while the last checkpoint is valid is never sent, as a resuming attempt would consider it
-// settled.
+// A batch not sent while the last checkpoint is valid is never sent, as a resumed load would consider it settled.
 func TestRequestDelayedByPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))

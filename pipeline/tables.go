@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// tables holds the tables of a load into several. The dispatcher requests them; the partitionPoller creates and reads
-// them.
+// tables holds the tables of a load. The dispatcher requests them, and the partitionPoller creates and reads them.
 type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
@@ -94,8 +93,8 @@ func (t *tables) WasMade(name string) bool {
 	return t.made[name]
 }
 
-// read opens the requested tables and rebuilds the map. If a table cannot be opened, it stops the load, whose rows wait
-// for it.
+// read opens the requested tables and rebuilds the map. It stops the load if a table for which rows wait cannot be
+// opened.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()
 	for _, name := range wanted {

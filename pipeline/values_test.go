@@ -513,8 +513,7 @@ func awful(now int64) map[string][]record.Cell {
 	}
 }
 
-// A record that exceeds a limit is rejected, again for the same reason when it is loaded again. Once corrected, it is
-// loaded.
+// A record that exceeds a limit is rejected, also when it is loaded again, until it is corrected.
 func TestRejectedSelfDescribingRowsLoadAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -166,9 +166,8 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	return false
 }
 
-// queued notes that answers are late while nothing is refused: a queue at the service has grown. That is as good as a
-// throttle, and costs nothing: the service has been busy since the last answer on time, so the units accepted since
-// then give the rate.
+// queued notes that answers are late while nothing is refused: a queue has grown at the service. It counts as a
+// throttle without loss: the service was busy since the last answer on time, so the units accepted since give the rate.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -312,8 +311,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate, after a long reach, to the flow since the last throttle, or to the last second's if that is
-// far higher.
+// further raises the rate, after a long reach, to the flow since the last throttle or, if far higher, in the last
+// second.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

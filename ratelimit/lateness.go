@@ -112,8 +112,7 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 }
 
 // mostPerUnit returns the most seconds that the service can take for a unit, given the time of an answer. It deducts a
-// measured shortest way: otherwise an equally fast answer to more units would reduce the way to nothing and make every
-// answer to few units late.
+// measured shortest way, as an equally fast answer to more units would otherwise make the way zero and few units late.
 func (l *lateness) mostPerUnit(took, units float64) float64 {
 	if !l.guessed && units >= 2*l.quick.units {
 		took = max(0, took-l.shortest())

@@ -149,8 +149,7 @@ func (c *lawCell) capacity() float64 {
 	return c.lane.Rate * float64(c.lanes)
 }
 
-// figures formats the share of units used, the share of rows refused, the delay's 95th percentile, and the smaller
-// load's part.
+// figures formats the shares of units used and rows refused, the delay's 95th percentile, and the smaller load's part.
 func (c *lawCell) figures(w lawResult) string {
 	share, refused, late, fair := c.wants()
 	bold := func(miss bool, text string) string {

@@ -22,8 +22,7 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages tells a partition's outages from a lack of capacity, and saves the state before them. The zero value is ready
-// to use.
+// Outages tells outages of a partition from lack of capacity, and saves the state before them. Its zero value is ready.
 type Outages struct {
 	kept     *Pacer // copy from before the answers that accepted nothing; nil while rows are accepted
 	since    time.Time

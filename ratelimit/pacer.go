@@ -105,8 +105,7 @@ func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))
 }
 
-// NextOf is Next for a lane with only queued units and no more soon. A partial batch need not wait for a whole one's
-// credit.
+// NextOf is Next for a lane with only queued units and no more soon: a partial batch need not wait for full credit.
 func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool) {
 	p.open(now, perRow)
 	units, at, ok = p.next(now, inFlight, queued)

@@ -9,9 +9,8 @@ import (
 // used-up window refuses everything. The rate is the units of the second before a refusal.
 //
 // Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost
-// of a push is a debt, and the next hold lasts until it is paid off. A load by itself gains nothing from a push; among
-// others, it gains part of theirs. After a push that got over half of its excess, the next one follows soon and reaches
-// further.
+// of a push is a debt, and the next hold lasts until it is paid off. A load alone gains nothing from pushes; among
+// others, it gains part of theirs. After a push that got over half of its excess, the next one is sooner and larger.
 //
 // Pushes alone are too expensive to even out two loads within a minute. So a lane that loses part of its former share
 // to another yields once: it halves its rate, and waits some seconds before it pushes again. If no other lane takes

@@ -88,8 +88,7 @@ type active struct {
 	now, last int
 }
 
-// lift raises a lane to somewhat more than its share of the rate: it was not its own limit that refused rows before the
-// table's was known.
+// lift raises a lane to somewhat more than its share of the rate: refusals before the limit was known were not its own.
 func (t *Table) lift(p *Pacer, now time.Time) {
 	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {

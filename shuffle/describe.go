@@ -6,8 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is part of a lane's queue: all rows of a split's records [From, To) whose keys are in Keys. A nil Keys means all
-// keys.
+// Part is part of a lane's queue: all rows of a split's records [From, To) with keys in Keys. Nil means all keys.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange
@@ -17,8 +16,7 @@ type Part struct {
 
 func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
 
-// narrow cuts the item's keys to those of the lane: items with equal key ranges are in order only if all come from the
-// same lane.
+// narrow cuts the item's keys to the lane's: items with equal key ranges are in order only if all are of the same lane.
 func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
 		return i // a frame is queued in every lane that has its keys

@@ -60,8 +60,7 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead reads back rows of a lane with less than half of its share in memory. For an empty lane, it may exceed the
-// budget.
+// nextRead reads back rows of a lane with less than half of its share in memory, even above the budget if it has none.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -185,8 +184,7 @@ func read(store *spill.Store, f *frame) ([]*table.Block, error) {
 	return blocks, nil
 }
 
-// Done takes a job that has run. It returns an error if rows cannot be read back; after a failed write, rows remain in
-// memory.
+// Done takes a job that has run. It returns an error if rows cannot be read back; a failed write keeps them in memory.
 func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	if j.items == nil {
 		return s.loaded(j, route)

@@ -244,9 +244,8 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	return divided
 }
 
-// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do, except that a
-// shared frame must be queued once, after all items before it in each queue. All queues have shared frames in the same
-// order.
+// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a shared
+// frame, of which all queues have the same order, must be queued once, after all items before it in each queue.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

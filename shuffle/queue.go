@@ -129,8 +129,7 @@ func (l *Queue) Advance() {
 	}
 }
 
-// Unordered rows of blocks with at least turnedRows rows leave in runs of turnRows, each from a random one of the first
-// turnItems blocks.
+// Unordered rows of blocks with turnedRows rows or more leave in runs of turnRows, at random from turnItems blocks.
 const (
 	turnRows   = 20
 	turnItems  = 128

@@ -206,8 +206,8 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged moves from each row's cells to its condition what the stored row must equal. A row without such a
-// cell must not exist yet.
+// annotateUnchanged makes conditions of the cells that say what the stored row must equal. A row without one must be
+// new.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

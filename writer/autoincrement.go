@@ -21,9 +21,8 @@ type Searcher interface {
 	DeleteRow(*tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error)
 }
 
-// AutoIncrement is the workers' shared state for a table with an auto-increment column: how to recognise the load's
-// rows, and each ordering key's highest number, as a row whose answer was lost has a higher one. It is safe for
-// concurrent use.
+// AutoIncrement is the workers' shared state for a table with an auto-increment column: how to recognise its rows, and
+// each ordering key's highest number, above which rows with lost answers are. It is safe for concurrent use.
 type AutoIncrement struct {
 	Table  string
 	Column int    // the column's position in the key

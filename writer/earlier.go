@@ -95,8 +95,7 @@ func (p *Earlier) begin(rows []table.Ref) bool {
 	return true
 }
 
-// lookUp returns the number of a suspect row, 0 if it is missing, and of its copies. If known is false, the table must
-// be searched.
+// lookUp returns a suspect row's number, 0 if missing, and its copies. If known is false, the table must be searched.
 func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
 		return 0, 0, false

@@ -129,8 +129,7 @@ func (w *Writer) doubt(o *table.Outcome) {
 	o.Message += " (an earlier attempt had no answer: it may have been applied)"
 }
 
-// recheck returns the outcome of a row whose condition failed after an attempt that may have been applied. It reads the
-// row back if that can tell.
+// recheck returns the outcome of a row whose condition failed after an attempt that may have been applied.
 func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
 		// The row is missing. There is no way to know whether this run deleted it.
@@ -144,8 +143,7 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack reads back a row that may have been written. The outcome is Written, o as changed by otherwise, or Unknown
-// if the row cannot be read.
+// readBack reads back a row that may have been written. Its outcome is Written, o as changed by otherwise, or Unknown.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error),
 	otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}

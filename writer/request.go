@@ -37,8 +37,7 @@ var (
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// AppendRequest appends the bytes of a BatchWriteRow request for rows of one table, with the same mode and existence
-// condition.
+// AppendRequest appends the bytes of a BatchWriteRow request for rows of one table, all with one mode and condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
 	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }
@@ -75,8 +74,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize returns the size of the message of a row with n PlainBuffer bytes and a condition of cond bytes; 0 means only
-// an existence condition.
+// rowSize returns the size of a row's message from those of its PlainBuffer and its condition, 0 for only existence.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

@@ -21,8 +21,7 @@ type Size struct {
 // refusalsToBelieve is the number of refusals of a size that show a limit. A single one may be unrelated to the size.
 const refusalsToBelieve = 3
 
-// A cut connection proves less than a refusal: several are needed to blame the size, and none sets a limit below
-// leastCut bytes.
+// A cut connection proves less than a refusal: it takes several to blame the size, and limits are at least leastCut.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10
@@ -50,8 +49,7 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a body with a single row, and reports whether it did so often enough to be
-// believed.
+// refusedAlone notes that a gateway refused a body with one row, and reports whether it has done so often enough.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,8 +50,7 @@ func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	return v
 }
 
-// stampOf returns the timestamp by which a column's versions are ordered. Without one, a version is the newest, as it
-// gets the time of its write.
+// stampOf returns the timestamp that orders a column's versions. One without gets the time of its write, the latest.
 func stampOf(c *plainbuffer.Cell) int64 {
 	if !c.Stamped {
 		return math.MaxInt64
@@ -59,8 +58,7 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet returns the outcome of a row whose condition is not met. An earlier unanswered attempt may be the cause; then
-// the table has the row.
+// unmet returns the outcome of a row whose condition is not met, perhaps because an unanswered attempt has written it.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -69,8 +67,7 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the stored row is as its write would leave it: it has the newest versions of row and, after a
-// put, nothing else.
+// stands reports whether the stored row is as its write would leave it: with row's newest versions, and all of a put.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

@@ -67,8 +67,7 @@ func (w *Writer) SetTable(name string) { w.table = name }
 // Write sends the rows and sets outcomes[i] for rows[i]; the slices have equal lengths. repeated[i] says that an
 // earlier attempt may have applied rows[i]. With Options.Stamps, rows[i] is sent with the timestamp outcomes[i].Stamp.
 //
-// An error means that the run cannot continue, because of the access key, its permissions, a missing table or a stop.
-// Outcomes are set even then.
+// An error means that the run cannot continue (access key, permissions, missing table, stop). Outcomes are still set.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
@@ -125,8 +124,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized returns an error if all of several rows have an undocumented code, as single rows are then not the
-// cause.
+// allUnrecognized returns an error if all of several rows have an undocumented code, as single rows are not the cause.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]

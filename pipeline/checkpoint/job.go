@@ -97,8 +97,7 @@ func readJob(dir, holds string) (*Job, error) {
 	return j, nil
 }
 
-// DivisionFile is the file of a run folder that has the division of the input into parts, as its source.Origin encodes
-// it.
+// DivisionFile is the file of a run folder that has the division of the input into parts, encoded by its source.Origin.
 const DivisionFile = "division.bin"
 
 // KeepDivision writes a division, if not nil, to the run folder. It sets its sum in the job, which the caller writes.

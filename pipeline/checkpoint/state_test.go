@@ -206,8 +206,7 @@ func TestSourceIsCompleteOnceLaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated returns a snapshot of a load of 100,000,000 rows with 256 busy workers. Every tenth lane is slow and
-// spilled.
+// simulated returns a snapshot of a load of 100,000,000 rows by 256 workers. Every tenth lane is slow and spilled.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows},

@@ -28,9 +28,8 @@ func (a *asides) has(source int) bool {
 	return is
 }
 
-// OnFault sets a function that reports whether a source that cannot be read any further is itself at fault. If so, its
-// records so far are kept and the next source is read. Without the function, every fault ends reading. Call it before
-// Run.
+// OnFault sets a function that reports whether a source that cannot be read further is at fault. If so, its records so
+// far are kept and the next source is read. Without the function, every fault ends reading. Call it before Run.
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
 // SetAside stops the reading of a source. Records already read are still handed over. Any goroutine may call it.

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// byteBudget limits the bytes between input and hand-over. Pieces take room in order, and splits return it when they
-// are handed over, so there is no deadlock. If only pieces that wait for the end of their record hold room, one more
-// fits.
+// byteBudget limits the bytes between input and hand-over. Pieces take room in order, and splits return it at
+// hand-over, so there is no deadlock. If only pieces that wait for the end of their record hold room, one more fits.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64

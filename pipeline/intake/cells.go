@@ -78,8 +78,7 @@ func newCells(p *plan.Plan) *cells {
 // maxCellNames limits the names that are remembered from record to record.
 const maxCellNames = 4096
 
-// make returns the record's cells, or why it is refused. The cells are valid as long as the record, until the next
-// call.
+// make returns the record's cells, or why it is refused. They are valid as long as the record, until the next call.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
 	c.made, c.left, c.expired = c.made[:0], false, 0
 	c.record++

@@ -234,8 +234,7 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf has the average number of rows in a section, for a small input and for this one. even means that all sections
-// have the same length.
+// rowsOf has the average numbers of rows in sections, of a small input and of this one. even: all have the same length.
 type rowsOf struct {
 	small, these int
 	even         bool
@@ -257,8 +256,7 @@ type probe struct {
 	shuffled bool
 }
 
-// shuffled reports whether the beginning of the first split shows that a schedule is not worthwhile. One worker looks
-// at it; the others wait.
+// shuffled reports whether the first split's beginning shows that a schedule is useless. One worker looks; others wait.
 func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe) bool {
 	if first.decided || first.begun.Swap(true) {
 		select {

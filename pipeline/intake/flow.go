@@ -32,8 +32,7 @@ type Flow struct {
 	followed   []*readorder.Schedule // schedules to be kept
 	stays      bool                  // the rest is read in order, as scheduling it is useless
 
-	// Lends hands over a part's rows, if there is one lane, in the memory where they were made. They are valid until
-	// Arrived is called.
+	// Lends hands over a part's rows for one lane in the memory where they were made, valid until Arrived is called.
 	Lends bool
 	lent  sync.Pool // of *table.Block, in which rows are made
 

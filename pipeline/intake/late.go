@@ -11,9 +11,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// An input may begin shuffled and continue sorted. So sources that are read in order are watched: when consecutive
-// splits have disjoint keys, the rest is read by a schedule. Its head has the records already handed over, in their
-// places, for a resumed load.
+// An input may begin shuffled and continue sorted. So sources read in order are watched: when consecutive splits have
+// disjoint keys, a schedule reads the rest. For a resumed load, its head has the records already handed over.
 
 const (
 	tellingSplits = 32 // consecutive splits that show whether a schedule is worthwhile

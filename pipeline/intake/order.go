@@ -75,8 +75,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources one after the other, and hands each piece to the workers and to stitch. What comes before an
-// error is loaded.
+// feed reads the sources one by one, and hands pieces to the workers and to stitch. Records before an error are loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget,
 	rows int64) error {
 	for s := range sources {
@@ -91,8 +90,7 @@ func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan
 	return nil
 }
 
-// feedPieces hands on the pieces of a source. Each takes room for its own bytes and for rows bytes, for rows made of
-// it.
+// feedPieces hands on the pieces of a source. Each takes room for its bytes, plus rows bytes for rows made of it.
 func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	begun := time.Now()
 	for first := true; ; first = false {
@@ -141,8 +139,8 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		aside += j.bytes
 		r.setAside(j.bytes)
 		for _, sp := range splits {
-			// The first split takes the bytes of all pieces so far, although the end of the last piece belongs to the next
-			// split.
+			// The first split takes the bytes of all pieces so far, including the end of the last, which belongs to the next
+			// one.
 			split := newJob(j, first, sp, aside, r)
 			r.setAside(-aside)
 			first, aside = false, 0

@@ -19,8 +19,7 @@ type Handed struct {
 	Err   error
 }
 
-// Ended means that a source was read to its end. It follows the source's splits, but only if sources are live or rows
-// unordered.
+// Ended means that a source was read to its end. It follows the splits of sources that are live or read in any order.
 type Ended struct {
 	Source int // ordinal of the source
 	Moment

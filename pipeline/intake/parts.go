@@ -93,8 +93,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	return err
 }
 
-// inTurn calls parse, which reads a split. If the split's pages need too much memory, it calls parse again when the
-// split's turn comes.
+// inTurn calls parse, which reads a split and, if its pages need too much memory, calls it again at the split's turn.
 func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{},
 	parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {

@@ -13,8 +13,7 @@ import (
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin returns where to begin reading a source in order, and the known part of a stream. skip means that all of the
-	// source's records are final.
+	// Begin returns where to begin a source read in order, and the known part of a stream. skip: all records are final.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 

@@ -16,8 +16,7 @@ import (
 )
 
 // Order matters only within a key. Where it is faster, consecutive sources are read by a schedule, with random access,
-// so that the rows of a sorted file spread over all lanes. The schedule is stored before its first row is handed over,
-// and a resumed load follows it.
+// so that a sorted file spreads over all lanes. The schedule is stored before its first row; a resumed load follows it.
 
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {

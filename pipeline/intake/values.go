@@ -101,8 +101,7 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	return v.row, nil
 }
 
-// appendKeyFields appends the fields from which the last row's key was made. The bytes are equal exactly if the values
-// are.
+// appendKeyFields appends the fields that made the last row's key. Bytes are equal exactly if the fields' values are.
 func (v *values) appendKeyFields(dst []byte) []byte {
 	for _, i := range v.keyFields {
 		value := v.last[i]

@@ -100,8 +100,7 @@ func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	return cost
 }
 
-// Write hands over a checkpoint, to be written after the files that it relies on are synced. failed, if not nil, is why
-// it must not be written.
+// Write hands over a checkpoint to be written once files are synced. failed, if not nil, is why it must not be written.
 func (k *Checkpointer) Write(s *checkpoint.Snapshot, files []*os.File, failed error) {
 	k.saving()
 	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
@@ -127,8 +126,7 @@ func (k *Checkpointer) Counts(s Saved) {
 	k.Patience.Progress(time.Now())
 }
 
-// Waits notes that a lane waits for a checkpoint, or will soon. Unknown notes that some lanes are not in any
-// checkpoint.
+// Waits notes that a lane waits for a checkpoint, or will soon. Unknown notes that some lanes are in no checkpoint yet.
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 

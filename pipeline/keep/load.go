@@ -64,8 +64,7 @@ type Checkpoint struct {
 	// Keep keeps the checkpoint of a finished load that has follow-up work. If the process is killed during that work,
 	// running it again does not start the load again. After the work, the caller calls Report.RemoveCheckpoint.
 	Keep bool
-	// State stores checkpoints and their files where another machine can find them. If it is nil, they are only in the run
-	// folder.
+	// State stores checkpoints and their files for other machines; if it is nil, they are only in the run folder.
 	State *jobdir.Mirror
 	// Lease is for a load without State. If not nil, only the process that holds it may send rows.
 	Lease *jobdir.Lease

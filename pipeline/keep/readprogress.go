@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReadProgress tracks which records all attempts have read, and where reading of sources can begin. A nil ReadProgress
-// tracks nothing.
+// ReadProgress tracks which records all attempts have read, and where sources can be read from. Nil tracks nothing.
 type ReadProgress struct {
 	sources  []*plan.Source
 	Ordered  bool
@@ -78,8 +77,7 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// Limits for remembered places: their number in a source, and the bytes of all. Beyond these, every other one is
-// dropped.
+// Limits for remembered places: their number in a source, and the bytes of all. Above them, every other one is dropped.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
@@ -222,8 +220,7 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 // Unread returns the number of the previous attempt's unfinished records not read again yet.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds to a snapshot the records read and those that are unfinished: out, or waiting in a queue. whole
-// means that all input was read.
+// DescribeRows adds the records read and the unfinished ones, out or queued, to s. whole means that all input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
 	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
@@ -246,8 +243,7 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	}
 }
 
-// DescribeSources adds to a snapshot where to begin each source, and the known parts of streams. It forgets starts that
-// are not needed any more.
+// DescribeSources adds where to begin each source, and the known parts of streams, to s. It forgets unneeded starts.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
 		// Sources before the one with the first unfinished record are not read again; later ones are read from the beginning.

@@ -30,8 +30,7 @@ type Resume struct {
 	MayChange bool
 	// AcceptChanged resumes despite changed inputs.
 	AcceptChanged bool
-	// LocksDir is the folder of locks that hold across working folders, one per user of the machine; "" means no such
-	// locks.
+	// LocksDir is the folder, one per user, for locks that hold across working folders; "" means no such locks.
 	LocksDir string
 	Args     []string // the command's arguments without secrets, kept in the run folder
 	// Request is the command as JSON without secrets. It is kept in the run folder, so that the command can be repeated.
@@ -144,9 +143,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	return o, nil
 }
 
-// settle determines until when requests of the previous attempt may be applied. That attempt sent nothing after it
-// ended, or later than keptFor after its last checkpoint, which is at least ago old. Unanswered requests may be applied
-// for settle.
+// settle sets until when requests of the previous attempt may be applied. It sent nothing after it ended, or later than
+// keptFor after its last checkpoint, which is at least ago old. Unanswered requests may be applied for settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
 	settle = max(settle, s.Settle)
@@ -162,8 +160,7 @@ func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	}
 }
 
-// Settings adds to the request the settings that the first attempt, or the load of the given job, inferred from a
-// sample.
+// Settings adds to the request what the first attempt, or the load of the given job, inferred from a sample.
 func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.Job} {
@@ -363,8 +360,7 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 	return nil
 }
 
-// rowsAgain are the intake.Records of live sources in an attempt that resumes: each record may have been sent with
-// older content.
+// rowsAgain is what a resumed load knows of a live source's records: each may have been sent with older content.
 type rowsAgain struct{}
 
 func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }

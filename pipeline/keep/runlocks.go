@@ -143,8 +143,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
 		default:
-			// The run has finished or not sent anything yet. Two concurrent loads of the same inputs would not keep rows in
-			// order.
+			// The run has finished, or sent nothing yet. Two concurrent loads of the same inputs would not keep rows in order.
 			lock, err := rundir.TakeLock(r.path)
 			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
@@ -200,8 +199,7 @@ func (o *Point) TakeIndexes() {
 	}
 }
 
-// replaceOthers notes in the load's other unfinished runs that this new one replaces them, so that they are not
-// resumed.
+// replaceOthers notes in the load's other unfinished runs that this one replaces them, so that they are not resumed.
 func (o *Point) replaceOthers() error {
 	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil

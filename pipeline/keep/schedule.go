@@ -41,8 +41,7 @@ func (s *Schedule) MayWait(now time.Time) time.Duration {
 	return keepSoon
 }
 
-// SendUntil returns the time until which a batch cut now may be sent; zero means forever. A process may be suspended
-// after it has cut a batch.
+// SendUntil returns until when a batch cut now may be sent, as the process may be suspended; zero means forever.
 func (s *Schedule) SendUntil() time.Time {
 	if s == nil || s.last.IsZero() {
 		return time.Time{}

@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// TableIDs recognises tables by their creation times, as a table that was dropped and created again lacks the rows. It
-// is safe for concurrent use.
+// TableIDs recognises tables by creation time, as a table created again lacks the rows. It is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
 	created map[string]int64     // creation times by table, as in client.Table; 0 if the service does not tell
@@ -136,9 +135,8 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 	return nil
 }
 
-// staleGuard holds back requests while the last checkpoint is too old, as a resuming attempt relies on nothing being
-// sent then. A batch cut in time may still be late, because rows are looked up first, it is sent in halves, or the
-// process was suspended.
+// staleGuard holds back requests while the last checkpoint is too old: a resumed load relies on nothing being sent
+// then. A batch cut in time may be late, as its rows are looked up first, it is halved, or the process was suspended.
 type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil means that none is needed

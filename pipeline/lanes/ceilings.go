@@ -11,8 +11,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// ceilings are the limits over all lanes of a load: its own rates, those of the instance and the tables, and the size
-// of a request.
+// ceilings are the limits over all lanes of a load: its own, the instance's, the tables', and the size of a request.
 type ceilings struct {
 	instance           *ratelimit.Shared // the service's limit over all tables
 	tables             tableRates
@@ -24,8 +23,7 @@ type ceilings struct {
 	room               func() int // returns how many requests can be in flight
 }
 
-// The service judges usage at each instant, so a ceiling holds in every tenth of a second, plus these bursts and one
-// row.
+// The service judges usage at each instant, so ceilings hold in every tenth of a second, plus these bursts and one row.
 const (
 	// ceilingBurst is the time whose unused part of a ceiling may be used later.
 	ceilingBurst = 20 * time.Millisecond
@@ -59,8 +57,7 @@ func (c *ceilings) shared(now time.Time) bool {
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates returns the ceilings in rows, units and bytes per second: the lower of the load's own and the shared ones. 0
-// means none.
+// rates returns the ceilings in rows, units and bytes per second, the lower of own and shared ones; 0 means none.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())

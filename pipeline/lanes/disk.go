@@ -55,8 +55,7 @@ func (s *Set) StartJobs(now time.Time) {
 	}
 }
 
-// JobDone takes a job that has run. Its error stops the load. Write errors are only reported, as the rows stay in
-// memory.
+// JobDone takes a job that has run. Its error stops the load; write errors do not, as the rows stay in memory.
 func (s *Set) JobDone(j *shuffle.Job) error {
 	s.disk.busy--
 	if err := j.WriteError(); err != nil {

@@ -20,9 +20,8 @@ type observed struct {
 	few       bool      // there were few connections when a lane was last chosen
 }
 
-// fewConnections reports whether latency is long and lanes mostly wait for a connection. Each lane then gets few
-// answers and learns its rate slowly, and only large requests fill a connection; as they are few, they overload no
-// partition.
+// fewConnections reports whether latency is long and lanes mostly wait for a connection. Each then gets few answers and
+// learns its rate slowly, and only large requests fill a connection; few of them overload no partition.
 func (s *Set) fewConnections() bool {
 	return s.ceilings.window.Way() >= longWay && s.ceilings.room() <= s.Sending()/2
 }
@@ -40,8 +39,8 @@ func (s *Set) enlarge(l *lane, now time.Time) {
 // longestTurn is how long a lane waits for lanes with more rows, unless there are few connections.
 const longestTurn = time.Second
 
-// turn returns how long a lane waits for lanes with more rows. If there are few connections, that is twice the time for
-// a request of every lane.
+// turn returns how long a lane waits for lanes with more rows: with few connections, twice the time for one request
+// each.
 func (s *Set) turn() time.Duration {
 	if !s.observed.few {
 		return longestTurn

@@ -38,9 +38,8 @@ type Result struct {
 	err        error
 }
 
-// flights tracks the requests in flight, at most one for each worker, and their memory. It belongs to the dispatcher's
-// goroutine; workers receive from out and send to back, which have room for all flights. A worker that receives nil
-// ends.
+// flights tracks the requests in flight, at most one per worker, and their memory. It belongs to the dispatcher's
+// goroutine; workers receive from out and send to back, which hold all flights. A worker that receives nil ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result

@@ -122,8 +122,7 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 		turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child returns the lane of a partition that was split from this lane's or has its keys. It inherits what this lane
-// knows.
+// child returns the lane of a partition that was split from this one or has its keys, and inherits this lane's state.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -139,8 +138,7 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over the time for which former lanes had no accepted row, as a change of the map must not extend
-// patience.
+// takeOver takes over the former lanes' time without an accepted row: a change of the map must not extend patience.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -235,8 +233,7 @@ func (l *lane) stalled(now time.Time) bool {
 // leastTries is the number of answers without a final row that a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious returns how many of rows to send in a request: only a few if whole requests fail, as one row may be the
-// cause.
+// cautious returns how many of rows to send in a request: few if whole requests fail, as one row may be the cause.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }

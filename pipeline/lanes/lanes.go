@@ -25,8 +25,7 @@ import (
 // linger is how long a partly filled batch waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
-// Set holds the lanes of a load and their rows: unsent rows in queues, the others in the cutter. It belongs to the
-// dispatcher's goroutine.
+// Set holds a load's lanes and their rows, unsent ones in queues, others in the cutter. It belongs to the dispatcher.
 type Set struct {
 	all        []*lane
 	Partitions *partitioner.Map

@@ -188,8 +188,7 @@ func (s *Set) WaitsMore() bool { return s.flights.waitsMore() }
 // Busy reports whether requests or disk jobs are unfinished.
 func (s *Set) Busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
 
-// NextEvent returns the time, at most next, until work is due even if no event arrives. sends means that batches are
-// still cut.
+// NextEvent returns the time, at most next, until work is due without an event. sends means that batches are still cut.
 func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
 	if wait, ok := s.Cutter.Wait(now); ok && sends {
 		next = min(next, wait)

@@ -7,9 +7,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// SharedLimits limits several loads of a process together: what they send in any second, except for a row that is
-// larger than that, and their requests in flight. Each load takes its part before it sends a batch. It is safe for
-// concurrent use.
+// SharedLimits limits several loads of a process together: what they send in any second, except for a larger row, and
+// their requests in flight. Each load takes its part before it sends a batch. It is safe for concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
 	rows     sharedRate
@@ -38,8 +37,7 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. As a bucket's burst may exceed it, the traffic of the last second is limited,
-// too.
+// sharedRate is a rate that loads share. A bucket's burst may exceed it, so it also limits the last second's traffic.
 type sharedRate struct {
 	*ratelimit.Bucket             // nil if there is no limit
 	times             []time.Time // times of the last second's batches, whose amounts are in much

@@ -48,8 +48,7 @@ func (s *Set) Out() (all []checkpoint.Position) {
 	return all
 }
 
-// Ranges returns the key ranges of the lanes. If allowances is set, it includes how many rows each may send, which is
-// none for a gap.
+// Ranges returns the lanes' key ranges. With allowances, it includes how many rows each may send, 0 for a gap.
 func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	lanes := make([]checkpoint.LaneRange, len(s.all))
 	for i, l := range s.all {

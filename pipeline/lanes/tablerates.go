@@ -37,16 +37,14 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. A lane's own wait does not show that, as its rate is barely above its share of the
-// table's.
+// look notes which tables limit. A lane's own wait shows nothing, as its rate is barely above its share of the table's.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))
 	}
 }
 
-// note notes whether the table has a rate, whether a trial of it is running, and whether it has recently held back a
-// batch.
+// note notes whether the table has a rate, whether that is on trial, and whether it has recently held back a batch.
 func (r *tableRate) note(on, trying, held bool) {
 	if !trying || !on {
 		r.found = on
@@ -54,8 +52,7 @@ func (r *tableRate) note(on, trying, held bool) {
 	r.limits = r.found && held
 }
 
-// word returns the limit of a lane that waits for its table's rate. Until a trial confirms that rate, the limit is the
-// partition.
+// word returns the limit of a lane that waits for its table's rate: the partition, until a trial confirms that rate.
 func (r *tableRate) word() bottleneck.Word {
 	if r.found {
 		return bottleneck.Table

@@ -19,8 +19,7 @@ type Archive struct {
 	failed error
 }
 
-// NewArchive opens the files of the archive as of the last checkpoint. It returns nil if the plan has no archive. In a
-// dry run, nothing is written.
+// NewArchive opens an archive's files as of the last checkpoint, nil if the plan has none. A dry run writes nothing.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil

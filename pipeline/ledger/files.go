@@ -9,8 +9,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Files holds the files that a load writes, in the run folder or where the user says. Files that it does not need are
-// nil.
+// Files holds the files that a load writes, in the run folder or where the user says. Unneeded files are nil.
 type Files struct {
 	Folder       *rundir.Folder
 	Stamps       *stamps

@@ -22,8 +22,7 @@ type ReportLive struct {
 	source.Position // where to follow the changes of a frozen source; for a load of changes, the last settled one
 
 	Live bool `json:"live,omitempty"`
-	// ReadAgain counts records that were final in one attempt and were read again in the next. Other counts include them
-	// twice.
+	// ReadAgain counts records that were final in one attempt and read again in the next. Other counts include both.
 	ReadAgain int64          `json:"read_again,omitempty"`
 	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, over all attempts
 	ReadTo    *time.Time     `json:"read_to,omitempty"`

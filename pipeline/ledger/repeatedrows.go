@@ -23,8 +23,7 @@ type repeatedRows struct {
 // DoubtBytes names the checkpoint counter for the length of the file.
 const DoubtBytes = "doubt_bytes"
 
-// OpenRepeatedRows opens the file in a run folder and truncates it to the length keep, which the last checkpoint
-// expects.
+// OpenRepeatedRows opens the file in a run folder and truncates it to keep bytes, as of the last checkpoint.
 func OpenRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
 	return &repeatedRows{journal: j, numbers: numbers}, err

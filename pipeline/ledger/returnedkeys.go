@@ -18,8 +18,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returnedKeys keeps the keys of rows numbered by the service in a CSV file that the user names. It is nil if there is
-// none.
+// returnedKeys keeps the keys of rows numbered by the service in the user's CSV file. It is nil if there is none.
 type returnedKeys struct {
 	journal *rundir.Journal
 	column  int // position, in the key, of the column that the service numbers

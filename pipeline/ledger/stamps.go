@@ -52,8 +52,7 @@ type stamp struct {
 	ms int64
 }
 
-// ofKey represents a key as a position, with an ordinal that no source has. If two keys have the same, both get new
-// timestamps.
+// ofKey represents a key as a position with an impossible ordinal. Two keys that share one both get new timestamps.
 func ofKey(r table.Ref) checkpoint.Position {
 	h := fnv.New64a()
 	h.Write(r.Key())
@@ -115,8 +114,7 @@ func (s *stamps) files() (numbers []int64, err error) {
 
 func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
 
-// Kept returns the timestamp with which an earlier attempt sent a row, or 0 if there is none or its cells may be
-// hidden.
+// Kept returns the timestamp with which an earlier attempt sent a row, 0 if none or if its cells may be hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
 	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r),
 		func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
@@ -233,8 +231,7 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. It stops at a truncated or damaged record, whose rows were not
-// sent or are lost.
+// appendStamps appends the rows of a file's records, up to a damaged one, whose rows were not sent or are lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

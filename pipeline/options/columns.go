@@ -17,8 +17,7 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// parsePolicy parses the policy for tables that are named by period. Ages count from the start of the load, by the
-// service's clock.
+// parsePolicy parses the policy for tables named by period. Ages count from the load's start, by the service's clock.
 func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	if r.AgePolicy == "" {
 		return nil

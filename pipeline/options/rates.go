@@ -49,8 +49,7 @@ func defaultMemory(machine int64) int64 {
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
 }
 
-// sizeUnits has the suffixes of sizes in lower case. k and kib are powers of two, as in ls and dd; kb is a power of
-// ten.
+// sizeUnits has suffixes of sizes in lower case. As in ls and dd, k and kib are powers of two, kb is a power of ten.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -106,8 +105,8 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the lowest of least and the limits of a group and its ancestors. In a container, part of the path
-// may be missing.
+// leastLimit returns the lowest of least and the limits of a group and its ancestors. A container may lack some of
+// them.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

@@ -60,8 +60,7 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	return of
 }
 
-// declaresTable reports whether the sources' schemas give every column a type, so that no record is needed to create a
-// table.
+// declaresTable reports whether the sources' schemas type every column, so that a table needs no record to be created.
 func (p *planner) declaresTable() bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		about := s.About()

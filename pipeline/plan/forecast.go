@@ -33,8 +33,7 @@ type inputs struct {
 	left []input.Item // files that were not opened
 }
 
-// take notes the inputs of a set, and reduces the set to at most most of them, evenly chosen. If most is 0, it keeps
-// all.
+// take notes the inputs of a set, and reduces the set to at most most of them, evenly chosen; 0 means all.
 func (n *inputs) take(set *input.Set, most int) {
 	n.Chosen = len(set.Items)
 	for i := range set.Items {
@@ -121,8 +120,7 @@ func states(s *Source) bool {
 	return ok
 }
 
-// ReadThrough reports whether there is a source that can be read from any record, but must be read through to find the
-// records.
+// ReadThrough reports whether some source can be read from any record, but must be read through to find the records.
 func (p *Plan) ReadThrough() bool {
 	return slices.ContainsFunc(p.Sources, func(s *Source) bool {
 		return s.About().Seeking == source.SeeksDirectly && !s.About().Live && !states(s)
@@ -155,8 +153,7 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of inputs that were not opened: as local files state them if all opened ones do, and otherwise
-// in proportion to their bytes.
+// addLeft adds the rows of unopened inputs: as local files state them if all opened ones do, else by their bytes.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -193,8 +190,7 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources. whole means that a record is certainly
-// complete.
+// Look calls each with a few thousand records from all over the sampled sources. whole means that one is complete.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -211,8 +207,7 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses loads that --mode increment cannot apply exactly once. at is the auto-increment column of the
-// key, or 0.
+// settleCounts refuses loads that --mode increment cannot apply exactly once. at is the auto-increment column, or 0.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "

@@ -227,8 +227,7 @@ func quoted(texts []string) string {
 // counted formats a number with commas.
 func counted(n int) string { return words.Grouped(int64(n)) }
 
-// sample adds the first records of a source, about budget bytes. Of a stream, which can be read only once, it adds
-// those of the first piece.
+// sample adds the first records of a source, about budget bytes, or of a stream, which is read once, the first piece's.
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
@@ -315,8 +314,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 // mostColumns limits the columns of a header, because sampling more would be slow.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs whose rows have too many columns. They may have more in total if all sampled records have
-// few enough values.
+// checkWidth refuses inputs with too many columns for a row, unless records are seen to have few enough values.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {

@@ -8,8 +8,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkLive refuses loads of live sources in which a row would leave a trace if it changed or disappeared before it was
-// read again.
+// checkLive refuses loads in which a row that changes or vanishes before it is read again would leave a trace.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -84,8 +83,7 @@ func (p *planner) settleKeys() error {
 }
 
 // checkLiveKeys refuses a load that makes a row's key or table name from more than the source's unique key: if the rest
-// changed before a second reading, the row would be in the table twice. It also refuses one whose timestamps could
-// leave two versions.
+// changed before a second reading, the row would be in the table twice. Nor may timestamps leave two versions.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an "+

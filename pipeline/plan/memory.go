@@ -56,8 +56,7 @@ func (s Shares) Sections() int { return int(min(maxSections, s.ReadAhead/8)) }
 
 const maxSections = 16 << 20
 
-// BlockLimit returns the maximum bytes of a lane's block. Many blocks fit in the lane's share of half of the lanes'
-// memory.
+// BlockLimit returns the maximum bytes of a lane's block: many fit in the lane's share of half of the lanes' memory.
 func (s Shares) BlockLimit(lanes int) int {
 	return int(min(max(s.Lanes/16/int64(lanes), 16<<10), 1<<20))
 }

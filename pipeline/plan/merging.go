@@ -24,8 +24,7 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys returns the error if rows share keys: of all rows that were read (of), rows would be lost. keys has
-// examples.
+// SameKeys returns the error if rows of all the rows read (of) would be lost because they share keys, such as keys.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {

@@ -119,8 +119,7 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. It does not write or create anything. The caller
-// must close the plan.
+// Make opens the inputs, looks at the table and settles the schema, but writes nothing. The caller must close the plan.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin,
 		measures: map[string]map[string]tally{}}

@@ -23,8 +23,7 @@ const (
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
 
-// PreSplitAuto makes a range for every autoRangeRecords, the rows that a partition takes in a minute, if that makes at
-// least autoRanges.
+// PreSplitAuto makes a range per autoRangeRecords, a minute's rows of a partition, if that makes at least autoRanges.
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2

@@ -41,8 +41,7 @@ type Request struct {
 	// Service returns the range in which the service's time is, to compare timestamps with; nil means this machine's time.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
-	// OnLook, if not nil, is called before inputs are opened or sampled, which takes time. Its result is called
-	// afterwards.
+	// OnLook, if not nil, is called before inputs are opened or sampled, which takes time; looked is called afterwards.
 	OnLook func() (looked func())
 	// RejectedKeys requests the keys of rejected records, if they can be read.
 	RejectedKeys bool
@@ -109,8 +108,7 @@ type Read struct {
 	Sources source.Origin
 	// Archived means that a live source stands for an archive of it, which will be loaded instead.
 	Archived bool
-	// Merges means that a live source is merged into the table with --mode update, so that cells lost in the source
-	// remain.
+	// Merges means that a live source is merged into the table with --mode update, so that cells lost in the source stay.
 	Merges bool
 	// Look, if not nil, reads all rows of Sources before the first is written, and fails if several would become one.
 	Look    func(context.Context) error
@@ -148,8 +146,7 @@ type Target struct {
 	Absent bool
 }
 
-// Aging selects cells that are too old for the table to be left out and counted, instead of having their records
-// rejected.
+// Aging selects cells too old for the table to be left out and counted, instead of rejecting their records.
 type Aging struct {
 	Expires     bool // cells that expire during the load, if rows come from a table or an archive
 	DropExpired bool // all such cells

@@ -170,8 +170,7 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes returns the names of the table's secondary indexes. Each row costs at least a write and a read unit per
-// index.
+// Indexes returns the table's secondary indexes. Each row costs at least a write and a read unit for each of them.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes

@@ -15,8 +15,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// DefaultMaxTables is the default limit of a load's tables. It is an instance's limit, unless the service has raised
-// that.
+// DefaultMaxTables is the default limit of a load's tables: that of an instance, unless the service has raised it.
 const DefaultMaxTables = 64
 
 // Tables decides which table each row goes to if --table has expressions in braces. It is safe for concurrent use.
@@ -239,8 +238,7 @@ func (t *Tables) NewNamer() *Namer {
 	return n
 }
 
-// Of returns a record's table name, valid until the next call, and whether the table's rows are archived, or why there
-// is no such name.
+// Of returns a record's table name, valid until the next call, and whether its rows are archived; or why it has none.
 func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
 	n.name = n.name[:0]
 	for i, part := range n.tables.parts {
@@ -387,8 +385,7 @@ func policyText(p *lifecycle.Policy) string {
 	return text
 }
 
-// matches reports whether one of the tables may have the name. Without a row, only the text around expressions is
-// known.
+// matches reports whether a table may have the name. Without a row, only the text around the expressions is known.
 func (t *Tables) matches(name string) bool {
 	if t.period != nil {
 		_, ok := t.period.Period(name)

@@ -111,8 +111,7 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	return t, made, refused, nil
 }
 
-// Table returns the load's table as the service described it before the load, or nil if it was missing or there are
-// several.
+// Table returns the load's table as described before the load, or nil if it was missing or there are several.
 func (p *Plan) Table() *client.Table {
 	if p.Tables != nil {
 		return nil

@@ -38,8 +38,7 @@ type archiveEntry struct {
 	File string `json:"file"`
 }
 
-// OpenArchive opens the archive of the run in a folder. It truncates the files of a resumed run to lengths, and removes
-// those without a length.
+// OpenArchive opens the archive of the run in a folder. It truncates a resumed run's files to lengths, or removes them.
 func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
 	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}
 	entries, err := a.listed()

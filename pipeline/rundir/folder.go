@@ -226,8 +226,7 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of this run's reject files, with those that the user changed under their new names,
-// and ReasonsFile last.
+// RejectsFiles returns the paths of this run's reject files, ReasonsFile last. Those that the user changed are renamed.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {

@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows. A resumed run truncates it to the length in the last checkpoint. It is not safe
-// for concurrent use.
+// Journal is a file that only grows, until a resumed run truncates it. It is not safe for concurrent use.
 type Journal struct {
 	path   string
 	file   *os.File
@@ -24,8 +23,7 @@ type Journal struct {
 	lock   *flock.Flock // set by OpenExclusive
 }
 
-// OpenJournal opens or creates the file, and truncates it to its first keep bytes, which must exist. check examines the
-// file before that.
+// OpenJournal opens or creates the file and, after check, truncates it to its first keep bytes, which must exist.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -53,8 +51,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that only one process may have open. It has no effect on file systems without
-// locks.
+// OpenExclusive is OpenJournal for a file that only one process may open. Without file locks, it excludes no process.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -71,8 +68,7 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf returns the file to lock for the journal: the journal itself or, on Windows, where a lock blocks writes,
-// another.
+// lockOf returns the file to lock for the journal: the journal or, on Windows, where locks block writes, another file.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")

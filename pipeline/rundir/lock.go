@@ -257,8 +257,7 @@ func take(name string) (*Lock, error) {
 	}
 }
 
-// tryLock locks the file until it is unlocked or the process ends. It may return errLocked, errNoLocks or another
-// error.
+// tryLock locks the file until it is unlocked or the process ends. It may return errLocked, errNoLocks, or others.
 func tryLock(f interface {
 	TryLock() (bool, error)
 	Path() string

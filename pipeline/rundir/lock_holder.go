@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// holderSuffix ends the name of a file that stands for a lock on file systems without locks. Its creator holds the
-// lock.
+// holderSuffix ends the name of a file that stands for a lock if there are no file locks. Its creator holds the lock.
 const holderSuffix = ".holder"
 
 // holdFile creates the file, or returns a *HeldError. It replaces the file of a local process that has ended.

@@ -16,8 +16,7 @@ import (
 // IsRoot reports whether a folder is the default folder of runs.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
 
-// Folders returns this user's folders in a root of runs. Those of other users may be malicious. The root need not
-// exist.
+// Folders returns this user's folders in a root of runs, which need not exist. Those of others may be malicious.
 func Folders(root string) (own []string, err error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {

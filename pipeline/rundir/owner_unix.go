@@ -22,12 +22,10 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the environment variable that allows folders of other users, as some mounts have one user for all
-// files.
+// SharedVariable is the environment variable that allows folders of other users, as some mounts have one user for all.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a job directory or state of another user except root, because its files determine requests that
-// are signed.
+// CheckShared refuses a job directory or state of another user but root, as its files direct signed requests.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {

@@ -23,8 +23,7 @@ type Contents struct {
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
 
-// ContentsOf inspects a run folder. own recognizes files of the run that this package does not know, by path below the
-// folder, with slashes.
+// ContentsOf inspects a run folder. own recognizes other files of the run, by path below the folder, with slashes.
 func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -14,12 +14,10 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// RejectIndexFile is the journal of rejected records' places in inputs and reject files, if inputs are read out of
-// order.
+// RejectIndexFile is the journal of where rejected records are in inputs and reject files, if read out of order.
 const RejectIndexFile = "rejects.index"
 
-// rejectKept is the journal's entry for a rejected record: its place in the input, and the lengths of the record and
-// its reason.
+// rejectKept is the journal's entry for a rejected record: its place in the input, and its length and its reason's.
 type rejectKept struct {
 	Source, Header uint32
 	Record         uint64

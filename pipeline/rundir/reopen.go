@@ -21,8 +21,7 @@ type Kept struct {
 }
 
 // Reopen opens the folder of an unfinished run and truncates its reject files to their valid parts. A file that the
-// user has changed, or that has no valid part, is kept under another name. It leaves other files, which are the user's,
-// alone.
+// user has changed, or that has no valid part, is kept under another name. Files with other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)

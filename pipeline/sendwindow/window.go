@@ -6,16 +6,13 @@ import (
 )
 
 const (
-	// first is the bytes in flight before the first answer, per second of the time-out. 1 Mbit/s sends it in an eighth of
-	// that.
+	// first is the bytes in flight before the first answer, per second of the time-out. 1 Mbit/s takes 1/8 s for them.
 	first = 16 << 10
 	// least is the bytes that may always be in flight. Fewer would leave a long link empty, and show nothing about it.
 	least = 64 << 10
-	// parts is the number of requests in the window: several, to keep the link busy while one stalls, but few, as each has
-	// a cost.
+	// parts is the number of requests in the window: several keep the link busy while one stalls, but each has a cost.
 	parts = 8
-	// within is the divisor of the time-out that gives the time in which requests should come back. Pauses of a network
-	// are far shorter.
+	// within divides the time-out: requests should come back in the result. Pauses of a network are far shorter.
 	within = 7.5
 	// most is the divisor used instead if the service itself is slow.
 	most = 2
@@ -123,8 +120,7 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 // Rate returns the bytes answered per second, or 0 while that is unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether the link limits the load: the window has just been full, or answers take far longer than the
-// link's latency.
+// Bound reports whether the link limits the load: the window was just full, or answers far exceed the link's latency.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false

@@ -65,8 +65,7 @@ type ordering struct {
 	free  freeSections
 }
 
-// bind finds which sections wait for which. It paints the sections' keys in order: a section waits for every one whose
-// paint it covers.
+// bind finds which sections wait for which: painted in order, a section waits for all whose paint it covers.
 func (o *ordering) bind(sections []Section) {
 	places, n := ends(sections)
 	o.low = make([]int32, len(sections))
@@ -130,8 +129,7 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fractional part. The fractional parts of its first n multiples divide an interval very
-// evenly, for every n.
+// golden is the golden ratio's fractional part. Those of its first n multiples divide an interval evenly, for every n.
 const golden = 0.6180339887498949
 
 // tablesTogether is the number of tables read in turns. More tables would have more partitions, but soon more than a
