@@ -105,8 +105,7 @@ func ExampleLoaderOptions_update() {
 	// 3 <nil>
 }
 
-// Flush waits until all rows put so far have outcomes: the written ones are then in the table. It returns an error if
-// rows without a Done were rejected.
+// Flush waits until all rows put so far have outcomes. It returns an error if rows without a Done were rejected.
 func ExampleLoader_Flush() {
 	ctx := context.Background()
 	target, stop := engine()

@@ -208,7 +208,6 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 	return nil
 }
 
-// seal hands over the open buffer.
 func (l *Loader) seal() {
 	l.queue.full = append(l.queue.full, l.queue.open)
 	l.queue.open = nil

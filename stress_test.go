@@ -37,8 +37,7 @@ func (o *oracle) row(n int64, key, column string) Row {
 	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
 }
 
-// last returns each key's expected value, which is the value of its last row not rejected, and the keys with a row that
-// may or may not have been applied.
+// last returns the value of each key's last row not rejected, and the keys with a row that may or may not be applied.
 func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	values, unsure = map[string]string{}, map[string]bool{}
 	numbers := map[string]int64{}

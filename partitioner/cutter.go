@@ -140,8 +140,7 @@ const maxRetrying = 8 * table.MaxBatchRows
 // maxLookahead limits the rows that one cut examines beyond those it takes.
 const maxLookahead = 4096
 
-// Cut fills an empty flight, retries first, up to maxUnits capacity units, and reports whether it holds any rows. A
-// row of more units is sent alone.
+// Cut fills an empty flight, retries first, up to maxUnits capacity units or one row, and reports whether it has rows.
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
 	f.Lane, f.cuts = lane, c.cuts

@@ -31,7 +31,7 @@ type failing struct {
 	known  bool // mark is valid: the lane's count of written rows at the last failure
 }
 
-// fails counts a failure of the key's row and reports whether to give it up. others: rows of its request were written.
+// fails counts a failure of the key's row and reports whether to give it up. others means that its request wrote rows.
 func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
 	l := &c.lanes[k.lane]
 	moved := others || k.failing.known && l.written > k.failing.mark

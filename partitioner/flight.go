@@ -51,7 +51,6 @@ func (f *Flight) addOutcome() {
 	f.Outcomes = f.Outcomes[:n+1]
 }
 
-// fill resets outcomes to unknown.
 func fill(outcomes []table.Outcome) {
 	for i := range outcomes {
 		outcomes[i] = table.Outcome{Fate: table.Unknown}

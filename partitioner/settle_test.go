@@ -62,8 +62,8 @@ func TestSuspectRowIsSentOnceEarlierAttemptHasSettled(t *testing.T) {
 	conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && len(f.Rows) == 1, "it is not sent")
 }
 
-// counting makes increasing timestamps and accepts those from from on. kept is the timestamp that an earlier process
-// sent; passed is the timestamp reported for a final row.
+// counting makes rising timestamps and accepts all from from on. kept is the timestamp that an earlier process sent;
+// passed is that of a final row.
 type counting struct{ last, from, kept, passed int64 }
 
 func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }

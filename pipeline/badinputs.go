@@ -16,8 +16,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Inputs that cannot be loaded are found before the first row, by planning with each alone, then with as many as
-// possible.
+// Inputs that cannot be loaded are found before the first row: a plan is made with each, then with as many as possible.
 
 // badFinder finds the inputs that must be left out for the load to be planned.
 type badFinder struct {

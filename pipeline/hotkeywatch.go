@@ -16,8 +16,7 @@ const (
 	largeRows = 1 << 20 // rows between looks at the bytes of the largest value
 )
 
-// hotKeyWatch watches partition keys as rows are read. Written rows would show a hot key late, as its partition is
-// slow.
+// hotKeyWatch watches partition keys as rows are read. Written rows would show a hot key late: its partition is slow.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                             // keys begin with the name of their table

@@ -16,7 +16,8 @@ import (
 // leastLookUps is the least maximum of concurrent look-ups by all workers: a batch may need 200 before it is sent.
 const leastLookUps = 64
 
-// lookUps returns a function that calls do n times. All its calls share a maximum of concurrent calls of do.
+// lookUps returns a function that calls do n times. All its calls together run at most max(leastLookUps, workers) of
+// these concurrently.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))

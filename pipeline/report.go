@@ -19,8 +19,7 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report tells how a load ended. It is written as summary.json, with the embedded parts' fields at the top level. Its
-// counts add up to Read unless the run failed.
+// Report tells how a load ended. It is written to summary.json. Its counts add up to Read unless the run failed.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget

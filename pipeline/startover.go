@@ -16,8 +16,7 @@ import (
 // If an input of an unfinished run has since been replaced, withdrawn or damaged, a repeated load starts over, with the
 // input as it is now or without it. Rows that are sent again change nothing.
 
-// startsOver reports whether a run that cannot be resumed starts over. If its rows must not be sent twice, it does not,
-// and why becomes an error that says so.
+// startsOver reports whether a run that cannot be resumed starts over. If rows must not be sent twice, why says so.
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)

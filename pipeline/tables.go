@@ -93,8 +93,7 @@ func (t *tables) WasMade(name string) bool {
 	return t.made[name]
 }
 
-// read opens the requested tables and rebuilds the map. It stops the load if a table for which rows wait cannot be
-// opened.
+// read opens the requested tables and rebuilds the map. It stops the load if one for which rows wait cannot be opened.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()
 	for _, name := range wanted {

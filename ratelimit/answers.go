@@ -237,8 +237,7 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill longer and longer, but keeps counting from the same moment. Until pressFor
-// has passed, it does not lengthen the pause.
+// wait lets a slow partition's bucket fill, longer and longer after pressFor, but keeps counting from the same moment.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
@@ -311,8 +310,7 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate, after a long reach, to the flow since the last throttle or, if far higher, in the last
-// second.
+// further raises the rate, after a long reach, to the flow since the last throttle, or the last second's if far higher.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {

@@ -160,8 +160,8 @@ func (p *Pacer) hear(refused, units float64) {
 	}
 }
 
-// isOdd reports whether the refusal of a whole batch counts as chance until the next one is refused too. If a lane only
-// paces above its rate, just the end of a batch is refused.
+// isOdd reports whether the refusal of a whole batch counts as chance: a lane that is only too fast is refused just the
+// end of a batch.
 func (p *Pacer) isOdd(units, accepted float64) bool {
 	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
@@ -221,8 +221,7 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne returns the part of a rate that is certainly one partition's: a load learns late of splits, and its lane may
-// have had several partitions' rate meanwhile.
+// ofOne returns the part of a rate that is certainly one partition's, as a load learns late of splits.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {

@@ -216,8 +216,7 @@ func (p *Pacer) owe(units float64) {
 	p.evidence.debt = min(p.evidence.debt+units, mostDebt*allowed*p.rate)
 }
 
-// earned returns the share of the accepted units that may be refused. It is larger for a lane that once had a higher
-// rate, so that the lane can regain it.
+// earned returns the share of the accepted units that may be refused, more if the lane once had a higher rate.
 func (p *Pacer) earned() float64 {
 	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed

@@ -290,8 +290,7 @@ func (t *Table) turn(now time.Time) {
 	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
-// earned returns the share of the accepted units that may be refused. It is larger for a load that once had a higher
-// rate, so that the load can regain it.
+// earned returns the share of the accepted units that may be refused, more if the load once had a higher rate.
 func (p *tablePace) earned() float64 {
 	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
 }

@@ -26,8 +26,8 @@ var (
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load of tsbench spread. Partitions take 1,000 units/s and are far away, so that a busy machine matters
-// little.
+// wireScene is a load of tsbench spread. Partitions take 1,000 units/s and are 50 ms away, so that a busy machine
+// matters little.
 type wireScene struct {
 	kind  string
 	table float64 // units per second of the whole table; 0 means no limit

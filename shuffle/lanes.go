@@ -79,8 +79,8 @@ func (s *Lanes) SetIdle(idle func(lane int) bool) {
 
 const fedRows = 4 * table.MaxBatchRows
 
-// enough returns the bytes of rows that keep a lane busy while others are read. Several lanes need more than one does,
-// because a lane's rows come in runs.
+// enough returns how many bytes of rows keep a lane busy while others are read. Several lanes need more, because their
+// rows come in runs.
 func (s *Lanes) enough() int64 {
 	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)

@@ -206,8 +206,7 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged makes conditions of the cells that say what the stored row must equal. A row without one must be
-// new.
+// annotateUnchanged makes a condition of each row's cell that says what the stored row must equal; none means no row.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

@@ -124,7 +124,7 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added.
+// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded means that it may be added.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +204,7 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle decides the outcomes of records that were not added, by their rows' marks. Errors are permanent ones.
+// settle decides the outcomes of records that were not added, by their rows' marks. It returns only permanent errors.
 func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool,
 	outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)

@@ -10,8 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// TryReadBack checks, before the first row is written, that rows can be read back if that becomes necessary. Only a
-// missing permission is an error.
+// TryReadBack checks that rows can be read back, if that may be needed. Only a missing permission is an error.
 func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
 	if existence != table.ExpectNotExist || mode == table.Delete {
 		return nil

@@ -74,7 +74,8 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize returns the size of a row's message from those of its PlainBuffer and its condition, 0 for only existence.
+// rowSize returns the size of a row's message, given the sizes of its PlainBuffer (n) and its condition. A cond of 0
+// stands for a condition only on existence.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond

@@ -34,7 +34,6 @@ func (s *Size) Limit() int {
 	return s.limit
 }
 
-// took notes an accepted body.
 func (s *Size) took(bytes int) {
 	if s == nil {
 		return
@@ -63,7 +62,6 @@ func (s *Size) refusedAlone(bytes int) bool {
 	return s.alone[bytes] >= refusalsToBelieve
 }
 
-// failed notes that a request failed as a whole.
 func (s *Size) failed(bytes int, err error) {
 	if s == nil {
 		return

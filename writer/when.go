@@ -67,7 +67,7 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the stored row is as its write would leave it: with row's newest versions, and all of a put.
+// stands reports whether the stored row has the newest versions of row and, if it is to be put, no other cells.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

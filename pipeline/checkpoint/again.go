@@ -46,8 +46,7 @@ func (s *State) FirstOpens() map[int]int64 {
 }
 
 // ReadAgain makes the snapshot the base of an attempt that reads live sources. Records that are read again may have
-// changed, and get new numbers above all earlier ones. The attempt reads from each source's Start; all records before
-// it are final.
+// changed, and get new numbers above all earlier ones. All records before each source's Start are final.
 //
 // It returns how many of the counted records are read again, including unfinished ones. Numbers of records read after
 // the snapshot may be used again, because the run's files are truncated to the snapshot.

@@ -31,8 +31,7 @@ type About struct {
 	Settle time.Duration `json:"settle"`
 	// Uptime is the same moment as Time, by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is how long after Time requests for keys without a row in Out may be applied. Nothing may be sent until
-	// then.
+	// HoldFor is how long after Time requests for keys without a row in Out may still be applied, and nothing may be sent.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
 	// Tables holds each table's creation time, in µs of the service's clock. A table with a later one lacks the rows.

@@ -41,8 +41,7 @@ type renamed struct {
 	record int    // last record with such a column
 }
 
-// become notes that the record has a column that is written as n. A second such column is refused, as its cells would
-// become versions of the first's.
+// become notes that the record has a column written as n, and refuses a second: its cells would become versions.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {

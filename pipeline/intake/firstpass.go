@@ -234,7 +234,7 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf has the average numbers of rows in sections, of a small input and of this one. even: all have the same length.
+// rowsOf has the average numbers of rows in sections of a small input and of this one. even means one length for all.
 type rowsOf struct {
 	small, these int
 	even         bool

@@ -46,8 +46,7 @@ type Flow struct {
 	free   freeBlocks
 }
 
-// Sums says what the bodies of rows are: encode.SummedBody, or encode.KeptBody if Keeps is set. SumOf returns the sum.
-// The zero Sums makes PlainBuffer.
+// Sums makes rows' bodies encode.SummedBody, or KeptBody with Keeps; SumOf returns the sum. Zero makes PlainBuffer.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool
@@ -78,8 +77,7 @@ func (f *Flow) Splits() <-chan Handed { return f.splits }
 // ErrEnough, returned by the function passed to Each, ends Each without an error.
 var ErrEnough = errors.New("enough was read")
 
-// Each calls each with every split in source order, up to the given number of records; below 0 means all. It returns
-// how many records fewer there were.
+// Each calls each with every split in source order, up to a number of records (below 0: all). It returns the shortfall.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil

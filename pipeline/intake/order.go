@@ -139,8 +139,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		aside += j.bytes
 		r.setAside(j.bytes)
 		for _, sp := range splits {
-			// The first split takes the bytes of all pieces so far, including the end of the last, which belongs to the next
-			// one.
+			// The first split takes the bytes of all pieces so far, although the last piece may end with the next split's text.
 			split := newJob(j, first, sp, aside, r)
 			r.setAside(-aside)
 			first, aside = false, 0

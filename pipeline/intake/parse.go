@@ -283,7 +283,7 @@ func (m *partMaker) setAside() {
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands over the part's rows, for one lane, in the blocks where they were made. It copies a mostly empty one.
+// together hands over the part's rows, for one lane, in the blocks where they were made, but copies a mostly empty one.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under

@@ -13,7 +13,7 @@ import (
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin returns where to begin a source read in order, and the known part of a stream. skip: all records are final.
+	// Begin returns where to begin a source read in order, and the known part of a stream. skip means that all is final.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 

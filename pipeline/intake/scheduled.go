@@ -39,7 +39,6 @@ const (
 	Always          // if it can be made
 )
 
-// rows returns the number of rows in a section.
 func (s *Scheduling) rows() int {
 	if s.Rows > 0 {
 		return s.Rows
@@ -129,7 +128,6 @@ func (f *Flow) arrange(sections []readorder.Section, head int) []int32 {
 	return readorder.Order(sections, head)
 }
 
-// schedule makes the schedule of consecutive sources.
 func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
 	_, sections, err := f.firstPass(ctx, sources, pass{})
 	if err != nil {

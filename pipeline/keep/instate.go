@@ -102,8 +102,7 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// SettleFormer allows for requests of a former process that has not returned its lease. Without a checkpoint in the
-// state, it may have sent nothing.
+// SettleFormer allows for requests of a former process that has not returned its lease.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" {
 		late := o.Load.LongestLate()

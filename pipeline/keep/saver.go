@@ -22,7 +22,6 @@ type Saved struct {
 	err       error
 }
 
-// saver writes checkpoints to the run folder.
 type saver struct {
 	path   string
 	sync   func() error // syncs the store; may be nil

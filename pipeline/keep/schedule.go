@@ -17,8 +17,7 @@ const (
 	keptFor = 10 * time.Second
 )
 
-// Schedule decides when to take the next checkpoint, and how long rows may be sent after the last one. A nil Schedule
-// is that of a load without checkpoints.
+// Schedule decides when to take checkpoints, and until when to send after the last. It is nil if there are none.
 type Schedule struct {
 	every   time.Duration // interval set by the user; 0 means that Due computes it
 	keptFor time.Duration
@@ -68,8 +67,7 @@ func (s *Schedule) AwaitsFirst() bool { return s != nil && s.last.IsZero() }
 
 func (s *Schedule) saving() { s.Busy, s.soon, s.now = true, false, false }
 
-// Elapsed returns the time since a moment by the clock that shows more of it: the monotonic clock stops while the
-// machine sleeps, and the wall clock can be set.
+// Elapsed returns the time passed by the faster of two clocks: one stops while the machine sleeps, one can be set.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

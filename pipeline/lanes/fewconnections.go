@@ -39,7 +39,7 @@ func (s *Set) enlarge(l *lane, now time.Time) {
 // longestTurn is how long a lane waits for lanes with more rows, unless there are few connections.
 const longestTurn = time.Second
 
-// turn returns how long a lane waits for lanes with more rows: with few connections, twice the time for one request
+// turn returns how long a lane waits for lanes with more rows: with few connections, twice the time of a request of
 // each.
 func (s *Set) turn() time.Duration {
 	if !s.observed.few {

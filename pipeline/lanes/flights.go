@@ -70,7 +70,6 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
-// unanswered returns the number of requests without an answer.
 func (f *flights) unanswered() int { return f.flying() + f.silence.count }
 
 // open reports whether another flight may be sent.
@@ -85,7 +84,6 @@ func (f *flights) waitsMore() bool {
 	return f.waits && !before
 }
 
-// next returns the next flight to be filled and sent.
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
 // leave counts the next flight as in flight. The caller then sends it or frees it.

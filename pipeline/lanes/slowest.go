@@ -34,8 +34,7 @@ func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Slowest = s.slowest(time.Since(start))
 }
 
-// Sample samples the waiting rows of each lane at intervals. It then returns how many seconds the slowest lane still
-// needs; ok is false if that is unknown.
+// Sample samples each lane's waiting rows, at intervals. It returns the seconds that the slowest lane needs, if known.
 func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {

@@ -60,8 +60,7 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns the lanes' queued rows. If rows are ordered, all records from the first waiting one of a key range up
-// to end, where reading is, count as waiting.
+// Waiting returns the lanes' queued rows. If ordered, all records of a key range from the first of them to end wait.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

@@ -49,8 +49,7 @@ type Hindrance struct {
 	Trouble   atomic.Value  // string: the service's answer while it does not accept rows
 }
 
-// Lag returns the number of changes that were read but are not settled, and the age of the last settled one. known is
-// false if changes have no times.
+// Lag returns the number of changes read but not settled, and the last settled one's age; known is false without times.
 func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	settled := p.Settled.Load()
 	e := &p.Ended

@@ -22,8 +22,7 @@ var notOfChanges = []struct{ name, why string }{
 	{"verify", "a stream of changes does not show the final table; compare the table with its source"},
 }
 
-// ops are the operations of change records, by the values of --op-column. Programs write a letter or a word: AWS DMS
-// writes I, U and D, others r for a row that already existed.
+// ops are the operations of change records by the value of --op-column, which is a letter, as from AWS DMS, or a word.
 var ops = map[string]table.Mode{
 	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put,
 	"put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put, "U": table.Put, "u": table.Put, "update": table.Put,

@@ -105,8 +105,7 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the lowest of least and the limits of a group and its ancestors. A container may lack some of
-// them.
+// leastLimit returns the lowest of least and the limits of a group and its ancestors. A container may lack some.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

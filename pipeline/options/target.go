@@ -21,8 +21,7 @@ type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" means TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" means TABLESTORE_INSTANCE
 
-	// The access key, with SecurityToken if temporary; "" means that of the environment, or of the official provider
-	// chain.
+	// The access key, with SecurityToken if temporary; "" means the environment's, or the official provider chain's.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`

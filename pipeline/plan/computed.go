@@ -179,7 +179,6 @@ func (p *planner) compute() error {
 	return nil
 }
 
-// compile compiles the expression of a schema column.
 func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	s := p.plan.Schema
 	i := slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == col.Name })

@@ -107,8 +107,7 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: that of an earlier attempt, of the source, of the table if it fits,
-// or else the one inferred for column at.
+// settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at's.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -224,7 +223,6 @@ func quoted(texts []string) string {
 	return strings.Join(out, ", ")
 }
 
-// counted formats a number with commas.
 func counted(n int) string { return words.Grouped(int64(n)) }
 
 // sample adds the first records of a source, about budget bytes, or of a stream, which is read once, the first piece's.

@@ -58,8 +58,7 @@ type InspectedColumn struct {
 // inspectBytes is how many bytes of an input are inspected if records are not counted.
 const inspectBytes = 4 << 20
 
-// Inspect inspects the beginnings of inputs or, if count is set, every record. The Inspection of an unreadable input
-// has its error; the last such error is returned, too.
+// Inspect inspects inputs' beginnings or, with count, every record. It also returns the last unreadable input's error.
 func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
 	find := r.Find
 	if r.Stdin != nil {

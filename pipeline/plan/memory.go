@@ -61,8 +61,7 @@ func (s Shares) BlockLimit(lanes int) int {
 	return int(min(max(s.Lanes/16/int64(lanes), 16<<10), 1<<20))
 }
 
-// SplitLimit returns how many bytes of encoded rows one split may have before it is handed over in parts, such that all
-// splits that may be read ahead fit in memory.
+// SplitLimit returns how many bytes of encoded rows a split may have before it is handed over in parts.
 func (s Shares) SplitLimit(parsers int) int {
 	return int(min(max(s.ReadAhead/int64(jobsAhead(parsers)), 64<<10), blockBytes))
 }
@@ -73,8 +72,7 @@ func jobsAhead(parsers int) int { return 2*QueueAhead*parsers + parsers + 2 }
 // QueueAhead is the number of jobs per parser in each of the two channels between the reading stages.
 const QueueAhead = 2
 
-// MemoryLimit returns the soft limit for the garbage collector that keeps the process within memory. It is large enough
-// for a small load to hold two of the largest rows.
+// MemoryLimit returns the collector's soft limit that keeps the process, with two of the largest rows, within memory.
 func MemoryLimit(memory int64) int64 {
 	return max(memory, min(memory, fixedMemory)+2*table.MaxRowBytes)
 }

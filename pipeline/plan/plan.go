@@ -327,7 +327,6 @@ func (p *planner) find(ctx context.Context) error {
 	return nil
 }
 
-// openFiles opens the inputs that are files.
 func (p *planner) openFiles(ctx context.Context) error {
 	if p.items = p.request.Items; p.items == nil {
 		if err := p.find(ctx); err != nil {

@@ -132,7 +132,6 @@ func (p *planner) unknownColumn(flag, name string, columns []string) error {
 		firstOf(columns), suggest.Hint(name, columns))
 }
 
-// firstOf limits the columns listed in a message.
 func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {

@@ -31,7 +31,6 @@ type NothingNew struct {
 
 func (*NothingNew) Error() string { return "nothing new to load" }
 
-// choose keeps only the chosen items in a set.
 func (p *planner) choose(ctx context.Context, set *input.Set) error {
 	r := p.request
 	if r.Selection == nil {

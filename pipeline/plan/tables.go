@@ -195,7 +195,6 @@ func (p *planner) settleTables() error {
 	return nil
 }
 
-// compileTables compiles the expressions in table names.
 func (p *planner) compileTables() error {
 	t := p.plan.Tables
 	if t == nil {

@@ -119,9 +119,8 @@ func (p *Plan) Table() *client.Table {
 	return p.table
 }
 
-// Window returns a function that returns the range of timestamps, in milliseconds, that the table now accepts; to is
-// excluded. The range includes all that may be acceptable, as only the service knows its clock. The function is nil for
-// rows that are already in the table.
+// Window returns a function that returns the range of timestamps, in milliseconds, that the table may accept now, from
+// from to to, which is excluded. Only the service knows its clock and decides. It is nil for rows already in the table.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil
@@ -138,8 +137,7 @@ func (p *Plan) Window() func() (from, to int64) {
 	}
 }
 
-// Expiry returns the age beyond which the table refuses cells, its time to live (0 means none), and whether cells that
-// have expired in the source are left out.
+// Expiry returns the age above which the table refuses cells, its time to live, and whether expired cells are left out.
 func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	to := p.Request.Target
 	seconds := to.Define.TimeToLive

@@ -144,7 +144,6 @@ func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float
 	return all
 }
 
-// limits returns a table of what limited the load.
 func limits(r *pipeline.Report) page.Table {
 	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"},
 		Numbers: []bool{false, true}}

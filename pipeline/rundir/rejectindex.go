@@ -35,8 +35,7 @@ const entryBytes = 24
 // maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index makes the folder keep a journal of all records rejected from now on. If j is nil, open opens the journal at the
-// first reject. ordinal has the sources' ordinals by name.
+// Index makes the folder keep a journal of records rejected from now on, by source ordinal. open opens it if j is nil.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }

@@ -63,8 +63,8 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes returns the maximum bytes of a request with several rows. room is the number of requests that can be in
-// flight: if it is low, requests must be large.
+// RequestBytes returns the maximum bytes of a request with several rows. If only a few requests (room) can be in
+// flight, they must be large.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }

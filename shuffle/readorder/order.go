@@ -105,8 +105,7 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order. Equal ends have the same number. It returns the numbers of each
-// interval's ends, and how many numbers there are.
+// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's, and their count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {

@@ -37,8 +37,7 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns a record's place in reading order: the source that numbers it, and its number there. comes is false for
-// records that the schedule omits.
+// Find returns a record's source and number in reading order. comes is false for records that the schedule omits.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))
