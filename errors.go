@@ -12,13 +12,13 @@ import (
 
 // Errors to test for with errors.Is. The returned error wraps one of them and adds the details.
 var (
-	// ErrClosed: Close has been called.
+	// ErrClosed means that Close has been called.
 	ErrClosed = errors.New("the loader is closed")
-	// ErrTableMissing: the table does not exist, and Create is not set.
+	// ErrTableMissing means that the table does not exist and Create is not set.
 	ErrTableMissing = errors.New("the table does not exist")
-	// ErrPermission: the access key is wrong, or lacks a permission that the load needs.
+	// ErrPermission means that the access key is wrong or lacks a permission that the load needs.
 	ErrPermission = errors.New("permission denied")
-	// ErrInterrupted: a context ended before the load did. The error wraps the context's cause.
+	// ErrInterrupted means that a context ended before the load did. The error wraps the context's cause.
 	ErrInterrupted = errors.New("the load was interrupted")
 )
 

@@ -34,7 +34,7 @@ type Summary struct {
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
 type BadInput struct{ Name, Reason string }
 
-// ErrTooManyBad: more than one input, and more than a tenth of all inputs, are bad. The others were loaded.
+// ErrTooManyBad means that more than one input, and more than a tenth of all inputs, are bad. The others were loaded.
 var ErrTooManyBad = errors.New("so many inputs are bad that the request or the input location may be wrong")
 
 func badInputs(bad []keep.BadInput) (all []BadInput) {
@@ -44,10 +44,10 @@ func badInputs(bad []keep.BadInput) (all []BadInput) {
 	return all
 }
 
-// ErrNothingNew: no input is new, and Request.FailIfNothingNew is set.
+// ErrNothingNew means that no input is new. It is returned only if Request.FailIfNothingNew is set.
 var ErrNothingNew = errors.New("no input is new")
 
-// ErrErrorLimit: more records were rejected than Request.MaxErrors allows.
+// ErrErrorLimit means that more records were rejected than Request.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
 // Load does what tsimport load does: it loads inputs into a table. An input is a file, a folder, a glob, "-" (standard

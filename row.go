@@ -66,14 +66,14 @@ type End uint8
 
 // The possible ends. Every accepted row has one of them.
 const (
-	// Written: the service has acknowledged the row.
+	// Written means that the service has acknowledged the row.
 	Written End = iota + 1
-	// Superseded: a later row of the same key was written instead of this one, which was never sent. This happens only
-	// with unconditional puts, which replace the whole row.
+	// Superseded means that a later row of the same key was written instead of this one, which was never sent. It happens
+	// only to unconditional puts, which replace the whole row.
 	Superseded
-	// Rejected: the row was not written. Outcome tells why.
+	// Rejected means that the row was not written. Outcome tells why.
 	Rejected
-	// Unfinished: the load ended before the row did. The row may be in the table.
+	// Unfinished means that the load ended before the row had an outcome. The row may be in the table.
 	Unfinished
 )
 

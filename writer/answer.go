@@ -185,7 +185,7 @@ func field(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
 	return number, v, b[n:], true
 }
 
-// unreadable, when deferred, turns a panic into an error: the SDK dereferences fields that a broken answer lacks.
+// unreadable is deferred to turn a panic into an error: the SDK dereferences fields that a broken answer lacks.
 func unreadable(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("malformed response: %v", p)

@@ -74,7 +74,7 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 // why the rest of the input is missing; everything before it in the input is delivered.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
-// ErrEnough, returned by the function passed to Each, ends Each without an error.
+// ErrEnough ends Each without an error, if the function passed to Each returns it.
 var ErrEnough = errors.New("enough was read")
 
 // Each calls each with every split in source order, up to a number of records (below 0: all). It returns the shortfall.

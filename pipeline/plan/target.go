@@ -161,7 +161,7 @@ func (p *Plan) Deviation() time.Duration {
 	return time.Duration(min(cmp.Or(seconds, client.DefaultDeviation), maxDeviation)) * time.Second
 }
 
-// maxDeviation, in seconds, is more than any clock shows and fits in a time.Duration.
+// maxDeviation is a number of seconds that is more than any clock shows and fits in a time.Duration.
 const maxDeviation = 1 << 33
 
 // settleDefined completes the definition of a new table, apart from its key. Predefined columns without a type take

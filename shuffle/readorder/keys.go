@@ -10,7 +10,7 @@ import (
 // MaxIntervals limits a section's intervals: one for most of its rows, and some for outliers.
 const MaxIntervals = 4
 
-// A gap separates two intervals if it is at least 1/wideGap of the section's key span.
+// wideGap decides which gaps separate intervals: those of at least 1/wideGap of the section's key span.
 const wideGap = 8
 
 // Cover returns intervals that hold the keys. It sorts keys, but keeps no reference to them.
