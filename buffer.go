@@ -57,7 +57,7 @@ func (b *buffer) add(columns []Column) {
 			size += len(c.name) + len(c.text) + len(c.bytes)
 		}
 	}
-	b.data = slices.Grow(b.data, size) // in one step: a row may be several megabytes
+	b.data = slices.Grow(b.data, size) // once, as a row may be several megabytes
 	for i := range columns {
 		c := &columns[i]
 		if b.deleting && b.keyColumn(c.name) < 0 {

@@ -34,7 +34,7 @@ func (e *UsageError) Unwrap() error { return e.cause }
 // RejectedError reports that rows without a Done were rejected.
 type RejectedError struct {
 	Rows  int64
-	First Outcome // of the first rejected row
+	First Outcome // outcome of the first such row
 }
 
 func (e *RejectedError) Error() string {

@@ -108,7 +108,7 @@ func (w *world) rows(versions int) map[string]string {
 // outcomes collects the outcomes that Dones receive.
 type outcomes struct {
 	mu  sync.Mutex
-	all map[int64]Outcome // by the test's own row numbers
+	all map[int64]Outcome // outcomes by the test's own row numbers
 	bad []string
 }
 

@@ -6,7 +6,7 @@ import "time"
 // of tsimport load of the same names; see docs/loading.md.
 type LoaderOptions struct {
 	Mode      string // put (replace rows), update (write only the columns given) or delete; "" is put
-	Condition string // write a row only if it exists (exist) or does not (not-exist), else reject it; "" is ignore
+	Condition string // reject a row unless it exists (exist) or does not (not-exist); "" means ignore
 	OnNull    string // update: skip leaves a Null column alone, delete deletes it; "" is skip
 	Order     string // last-wins keeps the order of rows of one key, none does not; "" is last-wins
 
@@ -20,7 +20,7 @@ type LoaderOptions struct {
 	BatchBytes        int64   // maximum bytes of a request; 0 means 4 MiB
 	MaxWCU            float64 // maximum capacity units per second, over all partitions; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
-	MaxBytesPerSecond int64   // of rows, as the service counts their size; 0 means no limit
+	MaxBytesPerSecond int64   // by the size of rows as the service counts it; 0 means no limit
 	Compress          string  // compress requests: on or off; "" is off
 
 	RetryFor time.Duration // time without progress before the load fails; 0 means 15 minutes

@@ -26,7 +26,7 @@ type batch struct {
 	left  int                     // rows without an outcome
 	done  []func(Outcome)         // by row; nil if no row has one yet
 	few   map[int64]func(Outcome) // replaces done when few rows are left
-	whole bool                    // complete: no row will be added
+	whole bool                    // no more rows will be added
 }
 
 // take returns the Done of a row and forgets it.

@@ -18,5 +18,5 @@ type (
 	Recurring = options.Recurring
 	Database  = options.Database
 	Running   = options.Running
-	Scan      = options.Scan // of a copy
+	Scan      = options.Scan // part of a CopyRequest
 )

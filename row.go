@@ -110,5 +110,5 @@ type Counts struct {
 	Superseded   int64
 	Rejected     int64
 	MaybeApplied int64 // rejected rows that may be in the table: see Outcome
-	Unfinished   int64 // while the Loader is open: rows without an outcome so far
+	Unfinished   int64 // while the Loader is open, rows without an outcome so far
 }

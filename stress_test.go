@@ -24,7 +24,7 @@ import (
 // oracle knows the value of each row, and learns from the Dones the order in which a Loader accepted them.
 type oracle struct {
 	outcomes
-	keys, values map[int64]string // by the test's own row numbers
+	keys, values map[int64]string // keys and values by the test's own row numbers
 }
 
 func newOracle() *oracle { return &oracle{keys: map[int64]string{}, values: map[int64]string{}} }

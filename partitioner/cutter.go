@@ -68,7 +68,7 @@ type Options struct {
 // but an earlier attempt may be applied). No other keys are kept. With Unordered, each row has a key of its own.
 type Cutter struct {
 	o         Options
-	onWritten func(rows []table.Ref) // nil calls Final for each row
+	onWritten func(rows []table.Ref) // if nil, Final is called for each row
 	keys      keyTable               // by hash: a collision only makes a row wait needlessly
 	lanes     []laneKeys
 	retry     timeline
@@ -81,7 +81,7 @@ type Cutter struct {
 	unsafe    time.Time // latest key.unsafe of all keys
 	spare     []*key
 	read      uint64           // meaningless, but it keeps keyTable.near from being optimized away
-	passed    map[uint64]int64 // with Deletes: an earlier process's highest timestamp, by the key's hash
+	passed    map[uint64]int64 // with Deletes, an earlier process's highest timestamp by the key's hash
 }
 
 type laneKeys struct {

@@ -76,7 +76,7 @@ func (c *counting) Passed(_ table.Ref, ms int64) { c.passed = ms }
 
 func TestTimestampIsKeptOnlyIfMaybeApplied(t *testing.T) {
 	for _, tt := range []struct {
-		fate             table.Fate // of the first attempt
+		fate             table.Fate // fate of the first attempt
 		stale, suspect   bool
 		kept, from, want int64
 		restamped        bool
@@ -208,7 +208,7 @@ func TestTimedOutAttemptSettlesSooner(t *testing.T) {
 	const rest = settle / 6
 	for name, c := range map[string]struct {
 		first, second table.Outcome
-		until         time.Duration // after the second
+		until         time.Duration // time after the second outcome
 	}{
 		"timed out":    {table.Outcome{Fate: table.Unknown, TimedOut: true}, table.Outcome{Fate: table.Written}, rest},
 		"cut off":      {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Written}, settle},

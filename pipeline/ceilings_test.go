@@ -167,7 +167,7 @@ func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer c.mu.Unlock()
 		c.inFlight--
 	}()
-	time.Sleep(10 * time.Millisecond) // of virtual time
+	time.Sleep(10 * time.Millisecond) // in virtual time
 	return c.RoundTripper.RoundTrip(r)
 }
 

@@ -62,7 +62,7 @@ type Watch struct {
 type Write struct {
 	Mode table.Mode
 	Conditions
-	DeleteNull bool // update: a null deletes the column
+	DeleteNull bool // in updates, a null deletes the column
 	Order      plan.Order
 	Marks      Marks
 	Compress   string // compress requests: on or off; "" is off

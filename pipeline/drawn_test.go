@@ -123,7 +123,7 @@ func TestAnyLoadMatchesSequentialApplication(t *testing.T) {
 	})
 	least := min(1, *drawnSeeds/50) // the choices of a few loads depend on their seeds
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		least = 0 // and on their modes
+		least = 0 // the choices then also depend on the modes
 	}
 	had.check(t, least)
 }

@@ -40,7 +40,7 @@ func (r *drawnRecord) name() string { return fmt.Sprint(r.file, "/", r.number) }
 
 type drawnKey struct {
 	name     string
-	pk       []string                    // for --pk
+	pk       []string                    // values of --pk
 	row      func(r *drawnRecord) string // a record's key as in contents; the first column is the text up to a slash
 	columns  []string                    // which of id and n are attributes
 	needsID  bool                        // a record without an id has no key

@@ -216,7 +216,7 @@ func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
 		had.count("kills of loads in their order", r.Sections == 0)
 		had.count("kills of loads by a schedule", r.Sections > 0 && m.cfg.switchAfter == 0)
 		had.count("kills of loads that switch to one", r.Sections > 0 && m.cfg.switchAfter > 0)
-		before = m.draw() // the same load
+		before = m.draw() // the same load again
 	}
 }
 

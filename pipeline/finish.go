@@ -94,7 +94,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	err = errors.Join(err, report.Balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
-		report.RejectReasons = reasons // if not, the files are complete without them
+		report.RejectReasons = reasons // on an error, the files are complete without them
 	}
 	if err == nil && report.State == StateFinished && cfg.Resume.Once() && !cfg.DryRun {
 		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)

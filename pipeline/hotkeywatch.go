@@ -20,7 +20,7 @@ const (
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                             // keys begin with the name of their table
-	column  string                           // of the partition key
+	column  string                           // the partition-key column
 	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
 	next    int64 // rows at the next look

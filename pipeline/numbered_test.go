@@ -45,7 +45,7 @@ func users(rnd *rand.Rand, records, users int) string {
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
-	at, rows := map[string]int64{}, w.rows() // by user/what
+	at, rows := map[string]int64{}, w.rows() // numbers by user/what
 	for key, cells := range rows {
 		user, n := numberOf(key)
 		who := user + "/" + cells["what"]

@@ -20,7 +20,7 @@ import (
 type service struct {
 	sdk        *tablestore.TableStoreClient
 	planning   *tablestore.TableStoreClient // used before rows are in flight
-	watcher    *client.Admin                // for partitions, while rows are in flight
+	watcher    *client.Admin                // reads partitions while rows are in flight
 	connection *client.Connection
 	traffic    *client.Traffic
 }

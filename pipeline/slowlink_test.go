@@ -180,7 +180,7 @@ func TestCompressionHelpsOnSlowLink(t *testing.T) {
 // Once a lane gets a connection, it sends at once the rows that it could not send while it waited, and no more.
 func TestOneSlowConnectionRespectsPartitionCapacity(t *testing.T) {
 	l := &virtualLink{bandwidth: 50e6 / 8, trip: time.Second / 5, workers: 1, service: sim.Config{PartitionUnits: 100}}
-	const seconds = 30 // of 1,000 rows
+	const seconds = 30 // with 1,000 rows each
 	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
 	conformance.True(t, r.Seconds <= 2*seconds*1000/800 && r.Throttled <= r.Written/10,
 		"%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
@@ -219,7 +219,7 @@ type outageCell struct {
 	numbered   bool    // the service numbers the rows
 	after      time.Duration
 	continues  time.Duration // time after the outage for which the load has rows
-	begins     time.Duration // after the first write; 0 means outageBegins, -1 with the first write
+	begins     time.Duration // time after the first write; 0 means outageBegins, -1 at the first write
 }
 
 // outageBegins is how long after the first write the outage begins.

@@ -64,7 +64,7 @@ type StateWork struct {
 	Workers  int   `json:"workers"`   // maximum requests in flight
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // rows waiting to be sent again
-	Queued   int64 `json:"rows_queued"`   // in memory and on disk
+	Queued   int64 `json:"rows_queued"`   // rows in memory and on disk
 	// LimitedBy is the current limit of the load's speed, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`
 	Waiting   *ledger.Wait `json:"waiting,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// A load's timeline and heat map have at most so many points and columns, however long the load takes.
+// The maximum points of a load's timeline, and columns of its heat map, however long the load takes.
 const (
 	mostPoints  = 3600
 	mostColumns = 600

@@ -33,7 +33,7 @@ const (
 	pressRows   = 25.0                   // rows of these requests
 
 	idleFor   = 100 * time.Millisecond // time without an accepted row that counts as idle
-	mostIdle  = 0.3                    // after so many idle seconds, only a full second gives a rate
+	mostIdle  = 0.3                    // after this many idle seconds, only a full second gives a rate
 	idleRows  = 8.0                    // the rate is not even if this many rows were expected while idle
 	burstOf   = 1.3                    // a last second of this many times the rate shows a quota per second
 	deadAfter = 3                      // small requests refused in a row; they show a quota too

@@ -127,7 +127,7 @@ const (
 	fewRefused  = 0.05        // share of a request that may be refused without cause
 	noiseOver   = 2000.0      // number of rows over which the share refused as noise is averaged
 	calmFor     = time.Second // time after a throttle in which nothing should be refused
-	oddAfter    = 10          // after so many clean answers, a wholly refused request may be chance
+	oddAfter    = 10          // after this many clean answers, a wholly refused request may be chance
 	leastOdd    = 16.0        // minimum rows of such a request
 )
 
@@ -169,7 +169,7 @@ func (p *Pacer) isOdd(units, accepted float64) bool {
 // delivery is the highest rate of answered units in any second of the last five to ten.
 type delivery struct {
 	began, turned time.Time
-	units         float64 // in the current second
+	units         float64 // units answered in the current second
 	best          [2]float64
 }
 

@@ -15,7 +15,7 @@ import (
 // one row more, then two, and so on. If rows that should fit are refused, the limit is a rate after all.
 type inFlightLimit struct {
 	flying []visit
-	last   time.Time // when the last request left
+	last   time.Time // when the last request was sent
 	signs  signs
 
 	on    bool

@@ -11,7 +11,7 @@ import (
 const (
 	delayOfWay    = 0.5                    // tolerated delay of an answer, as a share of the shortest way
 	mostDelay     = 0.1                    // seconds of delay tolerated in addition
-	patientRows   = 200.0                  // up to so many rows per second, a lane tolerates all of mostDelay
+	patientRows   = 200.0                  // up to this many rows per second, a lane tolerates all of mostDelay
 	lessPatience  = 0.2                    // share of mostDelay that it tolerates less for each e-fold of more rows
 	leastPatience = 0.6                    // least tolerated share of mostDelay: the larger of two loads yields sooner
 	lateAnswers   = 2                      // number of consecutive late answers that show a queue
@@ -39,7 +39,7 @@ type lateness struct {
 	guessed     bool    // perUnit was derived from quick
 	doubted     bool    // no smaller request has been answered since the guess
 	refuted     bool    // a smaller request took as long, so the guess was wrong
-	others      float64 // seconds of the fastest answer to any lane of the table, if most of them meet a queue; else 0
+	others      float64 // seconds of the fastest answer to any lane of the table; 0 unless most lanes meet a queue
 }
 
 // answer holds a request's units and the seconds until its answer.

@@ -226,7 +226,7 @@ func TestControlReachesTargets(t *testing.T) {
 	for _, c := range []struct {
 		lawCell
 		share, refused float64
-		requests       float64 // as a multiple of the minimum
+		requests       float64 // number of requests as a multiple of the minimum
 		late           float64 // seconds; 0 means not checked
 		fair           float64
 	}{

@@ -58,9 +58,9 @@ type lawScene struct {
 	perRow      float64                                  // units of a row
 	slots       int                                      // maximum requests of a load in flight; 0 means enough
 	fed         float64                                  // rows per second that each lane receives; 0 means all at once
-	lane        *limiter.Options                         // of each partition; nil means no limit
+	lane        *limiter.Options                         // limit of each partition; nil means no limit
 	uneven      float64                                  // the first partition's rate as a share of the others'; 0 means 1
-	table       *limiter.Options                         // over all partitions; nil means no limit
+	table       *limiter.Options                         // limit over all partitions; nil means no limit
 	loads       int                                      // loads that share the table; 0 means one
 	later       time.Duration                            // when the second load begins
 	stall       time.Duration                            // the service's pause every 3 s, and limit of one delay in 100
@@ -112,7 +112,7 @@ type lawLane struct {
 	rows     float64 // accepted or in flight
 	last     time.Time
 	ver      uint32
-	waiting  bool // for a worker
+	waiting  bool // it waits for a worker
 }
 
 type lawSim struct {

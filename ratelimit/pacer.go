@@ -53,7 +53,7 @@ type Pacer struct {
 
 	line     line
 	ramp     ramp
-	gauge    gauge // from the last throttle that counted
+	gauge    gauge // begins at the last throttle that counted
 	credit   credit
 	probe    probe
 	size     size

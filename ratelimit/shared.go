@@ -86,7 +86,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 // How the rate is raised while nothing is refused.
 const (
 	raiseEvery = 500 * time.Millisecond
-	firstRaise = 0.05 // of the rate; the next raise is twice that
+	firstRaise = 0.05 // share of the rate; each further raise is twice the last
 	lastRaise  = 0.4
 )
 

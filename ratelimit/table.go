@@ -31,7 +31,7 @@ type tablePace struct {
 
 	since    time.Time // when this gain began
 	sent     float64   // units since then
-	refusals tally     // from the first refusal in this hold or at this gain
+	refusals tally     // counts from the first refusal in this hold or at this gain
 	hold     holding
 	margin   float64 // share of the rate by which a hold stays below it
 	debt     float64 // refused units not paid off yet
@@ -45,7 +45,7 @@ type tablePace struct {
 // holding is the current or the last hold.
 type holding struct {
 	began          time.Time
-	units, refused float64 // of requests sent during the hold
+	units, refused float64 // units of requests sent during the hold
 }
 
 // gate lets batches through at the table's pace.
@@ -53,7 +53,7 @@ type gate struct {
 	level float64 // units that may be sent
 	at    time.Time
 	none  bool      // next to nothing was accepted: the second's quota is used up
-	askAt time.Time // if none: when the next few rows are tried
+	askAt time.Time // when the next few rows are tried if none is set
 	held  time.Time // when a batch was last held back
 }
 

@@ -105,7 +105,7 @@ func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
 // wireTurns picks the next lane as a load does: the one with the most rows, if the table limits them.
 type wireTurns struct {
 	sim   *lawSim
-	left  []float64 // of each lane
+	left  []float64 // remaining rows of each lane
 	ended [wireLanes]bool
 }
 

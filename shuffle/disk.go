@@ -41,7 +41,7 @@ func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(max(1, len(s.lanes
 type Job struct {
 	frame *frame
 	lane  *Queue
-	items []*item // to write; their rows do not change while the job runs
+	items []*item // items to write; their rows do not change while the job runs
 	rows  [][]int32
 	bytes int64
 

@@ -23,7 +23,7 @@ type Options struct {
 type Lanes struct {
 	o       Options
 	lanes   []*Queue
-	rows    int64 // in the queues, including those on disk
+	rows    int64 // number of rows in the queues, including rows on disk
 	mem     int64 // bytes of blocks with rows in memory that are not final
 	writing int64 // bytes being written to disk
 	full    bool  // the last write found no room, and none has been freed since

@@ -76,7 +76,7 @@ type Queue struct {
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that have left the front block in this turn
-	settled  int64                               // no run of this many bytes can be spilled until a change; 0: unknown
+	settled  int64                               // until a change, no run of this many bytes can be spilled, if not 0
 }
 
 // Front returns the lane's first row, or false if there is none or it is on disk.

@@ -192,7 +192,7 @@ func (s *Stamps) Wait(after int64) time.Duration {
 // Takes reports whether the table accepts an earlier timestamp if it is sent now.
 func (s *Stamps) Takes(ms int64) bool {
 	earliest, latest := s.service()
-	margin := s.deviation / 20 // for the time in transit
+	margin := s.deviation / 20 // allows for the time in transit
 	return ms >= latest.UnixMilli()-s.deviation+margin && ms < earliest.Unix()*1000+s.deviation
 }
 

@@ -157,7 +157,7 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 		return unread, fmt.Errorf("read back a row that may have been written: %w", client.Needed("GetRow", w.table, err))
 	case err != nil:
 		unread.Code, unread.Message = errorText(err)
-		return unread, nil // to be read back again
+		return unread, nil // it will be read back again
 	case same:
 		return table.Outcome{Fate: table.Written}, nil
 	}

@@ -63,7 +63,7 @@ const (
 	maxRefusedNamed = 2
 	maxRefusedBytes = 16 << 20 // limits the memory of refused
 	refusedBytesMin = 128      // memory of a key's entry, besides the key itself
-	positionDigits  = 13       // of a uint64 in base 36
+	positionDigits  = 13       // number of digits of a uint64 in base 36
 	recordBits      = 40       // bits of the record's number in a position
 )
 
@@ -156,7 +156,7 @@ func (c *Increments) manyOf(r table.Ref) {
 func (c *Increments) name(r table.Ref, known bool, name string) {
 	was := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
-		return // a mark does not name so many
+		return // a mark names at most maxRefusedNamed
 	}
 	more := 0
 	if !known {
@@ -285,7 +285,7 @@ type readMark struct {
 	text   string
 	any    bool           // the row has the column
 	odd    bool           // its value is not a mark
-	failed *table.Outcome // outcome if the row could not be read, else nil
+	failed *table.Outcome // outcome if the row could not be read, or nil
 }
 
 func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {

@@ -22,7 +22,7 @@ type Snapshot struct {
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
-	Attempt int       `json:"attempt"` // from 1
+	Attempt int       `json:"attempt"` // number of the attempt, from 1
 	Begun   time.Time `json:"begun"`   // when the first attempt began
 	Ordered bool      `json:"ordered"` // rows of a key are written in source order
 	// Settled means that no attempt to write a row is in flight or may still be applied.
@@ -89,7 +89,7 @@ type Moment struct {
 type Chain struct {
 	Source int      `json:"source"`
 	Every  int64    `json:"every"` // bytes between sums
-	Sums   []uint64 `json:"sums"`  // of all bytes before each positive multiple of Every
+	Sums   []uint64 `json:"sums"`  // sums of all bytes before each positive multiple of Every
 }
 
 // A file has the magic, the version, the length and CRC-32C of a zstd frame, and the frame. The frame has the length of

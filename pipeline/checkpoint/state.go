@@ -172,7 +172,7 @@ func piecesFrom(bounds [][]byte) []Piece {
 	return pieces
 }
 
-// join merges neighbours with the same Waiting. Pieces with an allowance stay separate, as each may send so many rows.
+// join merges neighbours with the same Waiting, unless they have an allowance: each may send its own.
 func join(pieces []Piece) []Piece {
 	return slices.CompactFunc(pieces, func(a, b Piece) bool {
 		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)

@@ -13,15 +13,15 @@ import (
 // cells makes the cells of self-describing records. It remembers how cells of each name are treated.
 type cells struct {
 	plan    *plan.Plan
-	names   map[string]*cellName // by name in the records
-	places  []*cellName          // by the previous record's cells, as the next record usually has the same names
-	renamed map[string]*renamed  // by name given by --rename
+	names   map[string]*cellName // treatment by name in the records
+	places  []*cellName          // treatment of the previous record's cells, as the next record usually has the same names
+	renamed map[string]*renamed  // names given by --rename
 	record  int                  // number of the current record, to detect columns renamed to the same name
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
 	left    bool                    // cells of the last record were left out of its row
 	window  func() (from, to int64) // cells before from are left out; if it is nil, none are
-	gone    int64                   // a row whose cells are all older by this is left to the writer; negative: none is
+	gone    int64                   // rows with only cells older by this are left to the writer; below 0, none are
 	expired int                     // cells of the last record left out as too old
 }
 

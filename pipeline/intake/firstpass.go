@@ -59,7 +59,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	err = f.readThrough(ctx, sources, func(ctx context.Context, p *parser, j *job) {
 		p.anyOrder = true
 		if p.shuffled(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, first) {
-			j.parsed <- part{handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
+			j.parsed <- part{handed: Handed{Err: errFileOrder}, last: true} // never blocks, as it is buffered
 			return
 		}
 		p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
@@ -296,7 +296,7 @@ func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 	if err == nil {
 		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return sp.sections(j.split, rows) })
 	}
-	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
+	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // never blocks, as it is buffered
 }
 
 func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, error) {

@@ -34,7 +34,7 @@ type Flow struct {
 
 	// Lends hands over a part's rows for one lane in the memory where they were made, valid until Arrived is called.
 	Lends bool
-	lent  sync.Pool // of *table.Block, in which rows are made
+	lent  sync.Pool // holds *table.Block in which rows are made
 
 	// Sums makes sums instead of rows where sums suffice.
 	Sums Sums

@@ -24,7 +24,7 @@ const (
 // watch observes sources that are read in order. It belongs to the goroutine that hands over. A nil watch does nothing.
 type watch struct {
 	sources []*plan.Source
-	after   int // for tests: splits after which reading stops; 0 decides by the keys
+	after   int // for tests, the number of splits after which reading stops; if 0, the keys decide
 	splits  int
 	read    int64 // bytes of the current source
 

@@ -43,5 +43,5 @@ func count(ctx context.Context, p *parser, j *job) {
 			return &Parsed{Records: records, lines: lines}, err
 		})
 	}
-	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
+	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // never blocks, as it is buffered
 }

@@ -81,7 +81,7 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 			return nil
 		}
 		if j.piece != nil {
-			j.prepared <- j.piece.Prepare() // buffered: never blocks
+			j.prepared <- j.piece.Prepare() // never blocks, as it is buffered
 			continue
 		}
 		parse(ctx, j)

@@ -38,12 +38,12 @@ type Parsed struct {
 	Key    []byte // key of the first record, if places are keys
 	Inside bool   // not the first part of a split that has a key, so that reading cannot begin here
 	Moment Moment // when a live source was read, up to this split
-	New    bool   // in source order: this split and later ones are unknown to earlier attempts
+	New    bool   // if read in order, this split and later ones are unknown to earlier attempts
 
 	lines int
 	lent  *sync.Pool // takes the blocks back; nil if they are not lent
 
-	sections []readorder.Section // in a first pass for a schedule; their places are within the split
+	sections []readorder.Section // made by a first pass; their places are within the split
 }
 
 // Apart holds the records of a split that do not go to the table, or not completely. Each kind is in order.
@@ -52,7 +52,7 @@ type Apart struct {
 	Archived []Archived
 	Expired  []Expired
 
-	Skipped Skipped // for the whole split; set in its last part
+	Skipped Skipped // counts of the whole split, set in its last part
 }
 
 // Skipped counts input without records.

@@ -24,7 +24,7 @@ type partMaker struct {
 	source  *plan.Source
 	values  *values
 	split   source.Split
-	shown   string   // the split's key, for people
+	shown   string   // the split's key in readable form
 	columns []string // the source's columns
 	emit    func(made *Parsed, last bool) bool
 
@@ -58,7 +58,7 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 		if to == j.parsed && !first && (len(to) >= partsAhead || !j.budget.try(h.bytes)) {
 			h.bytes = 0
 			to = j.later
-			j.parsed <- part{later: true} // buffered: never blocks
+			j.parsed <- part{later: true} // never blocks, as it is buffered
 		}
 		if first || to == j.later {
 			h.bytes = 0 // the split's bytes include it

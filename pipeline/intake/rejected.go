@@ -26,7 +26,7 @@ import (
 
 // rejectWriter writes a rejected record as a line that gives the same result when it is loaded.
 type rejectWriter struct {
-	uses     map[string][]table.Column // by input column
+	uses     map[string][]table.Column // table columns by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
 	wide     bool                      // records describe themselves
@@ -55,7 +55,7 @@ func rejectWriterOf(fields []table.Column, version string, flatten bool) *reject
 }
 
 // appendRecord appends a record as a line of JSON, without fields that were not read. Times and decimals that are
-// loaded as integers are written as integers, nested values as text. A value longer than the service accepts, whatever
+// loaded as integers are written as integers, nested values as text. A value longer than the service accepts, all that
 // exceeds the length of a row, and a value that JSON cannot express are replaced by text that is not JSON, so that the
 // line cannot be loaded. A self-describing record is kept whole (jsonl.AppendWide).
 func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {

@@ -103,7 +103,7 @@ func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 // Write hands over a checkpoint to be written once files are synced. failed, if not nil, is why it must not be written.
 func (k *Checkpointer) Write(s *checkpoint.Snapshot, files []*os.File, failed error) {
 	k.saving()
-	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
+	k.saver.jobs <- &saving{s, files, failed} // never blocks, as only one is written at once
 }
 
 // WriteLast writes the last checkpoint of an attempt that did not finish.

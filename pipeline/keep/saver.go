@@ -42,7 +42,7 @@ func (s *saver) work() error {
 		if err == nil {
 			s.onDisk.Store(&j.snapshot.Time)
 		}
-		s.done <- Saved{j.snapshot.Time, err} // never blocks: one is written at a time
+		s.done <- Saved{j.snapshot.Time, err} // never blocks, as only one is written at once
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // moment of the newest checkpoint on disk; nil means that none is needed
 	keptFor time.Duration
-	mayAct  func() error    // nil means always allowed
+	mayAct  func() error    // if nil, requests are always allowed
 	halted  context.Context // ends when nothing is left to send
 }
 

@@ -113,7 +113,7 @@ func (f *flights) free(n *flight) {
 // The time without any answer that counts as silence is the largest of these that applies.
 const (
 	silentLeast = 3 * time.Second
-	silentFirst = 10 * time.Second // before the first answer
+	silentFirst = 10 * time.Second // silence before the first answer
 	silentMeans = 5                // times the mean answer time
 )
 

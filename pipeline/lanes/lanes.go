@@ -48,7 +48,7 @@ type Options struct {
 	Order        plan.Order
 	Timeout      time.Duration // time-out of a request
 	Memory       plan.Shares
-	Disk         *spill.Store       // for spilled rows; nil means that none are spilled
+	Disk         *spill.Store       // holds spilled rows; if nil, none are spilled
 	Checkpointer *keep.Checkpointer // nil if the load has no checkpoints
 	Counts       *ledger.Counted
 	Learnt       *writer.Size // limit of bodies, learnt from a gateway's refusals

@@ -84,7 +84,7 @@ type share struct {
 	freed    chan struct{} // has a token when a request of another load has ended
 	turn     bool          // the limits are locked, from begin to sent or end
 	inFlight int
-	refused  time.Time // when it was last refused a request
+	refused  time.Time // when the load was last refused a request
 }
 
 const (

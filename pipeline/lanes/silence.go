@@ -21,7 +21,7 @@ const (
 	probeShare  = 30              // silence of a probe is at least the time-out divided by this
 	// silentProbes limits the silent probes to the number that are sent in one time-out.
 	silentProbes = probeShare + 2
-	// silentRequests limits the other silent requests per worker: two outages within a time-out cause so many.
+	// silentRequests limits the other silent requests per worker. Two outages within a time-out cause that many.
 	silentRequests = 2
 	// A request must be overdue at two checks in a row: after a suspended machine wakes, it first has to read answers.
 	silenceAgain = 200 * time.Millisecond

@@ -61,7 +61,7 @@ func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 type backlog struct {
 	sampled int64         // number of rows that were final at the last sample
 	waited  bool          // rows waited at the last sample
-	waiting time.Duration // for how long rows have waited
+	waiting time.Duration // how long rows have waited
 	rate    float64       // recent rows per second while rows waited; 0 means unknown
 }
 

@@ -24,7 +24,7 @@ type ReportLive struct {
 	Live bool `json:"live,omitempty"`
 	// ReadAgain counts records that were final in one attempt and read again in the next. Other counts include both.
 	ReadAgain int64          `json:"read_again,omitempty"`
-	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, over all attempts
+	ReadFrom  *time.Time     `json:"read_from,omitempty"` // start of reading, by this machine's clock, over all attempts
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
 	Moments   []ReportMoment `json:"moments,omitempty"` // one for each source, if there are at most 1,000
 

@@ -46,7 +46,7 @@ type Ended struct {
 // Hindrance is the current limit of the load's speed.
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
-	Trouble   atomic.Value  // string: the service's answer while it does not accept rows
+	Trouble   atomic.Value  // a string, the service's answer while it does not accept rows
 }
 
 // Lag returns the number of changes read but not settled, and the last settled one's age; known is false without times.

@@ -39,7 +39,7 @@ type stamps struct {
 	from          int64                         // first file that the checkpoint being made needs
 	needed, spare int64                         // first files that the last checkpoint and the previous one need
 	earlier       []stamp                       // stamps of earlier attempts, by position
-	passed        map[checkpoint.Position]int64 // by ofKey, the timestamp up to which cells may be hidden
+	passed        map[checkpoint.Position]int64 // timestamps up to which cells may be hidden, by ofKey
 	buf           []byte
 }
 

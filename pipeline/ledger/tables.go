@@ -21,7 +21,7 @@ type ReportTable struct {
 	ConditionFailed int64  `json:"condition_failed,omitempty"`
 	Rejected        int64  `json:"rejected"`
 	Archived        int64  `json:"archived"`
-	Unfinished      int64  `json:"unfinished,omitempty"` // in a dry run, rows that would have been written
+	Unfinished      int64  `json:"unfinished,omitempty"` // rows that a dry run would have written
 }
 
 // openTables are the existing tables of a load.

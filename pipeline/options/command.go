@@ -28,7 +28,7 @@ type Command struct {
 // Scan selects the rows and cells of a table to read.
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, included
-	ToKey    string  `json:"to-key,omitempty"`   // likewise, excluded
+	ToKey    string  `json:"to-key,omitempty"`   // values of the first key columns, excluded
 	Prefix   string  `json:"prefix,omitempty"`   // instead of both: values that the first key columns must have
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
@@ -41,7 +41,7 @@ type Scan struct {
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // delete rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // keys to compare: FROM..TO or one key; "" means all
-	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if it is as it was when compared
+	IfUnchanged bool          `json:"if-unchanged,omitempty"` // write a row only if unchanged since it was compared
 	MaxDelete   string        `json:"max-delete,omitempty"`   // maximum rows to delete, N or N%; "" means 1%
 	Plan        bool          `json:"plan,omitempty"`         // only show what would be written
 	Examples    int           `json:"examples,omitempty"`     // examples shown of each kind; 0 means 10, unless given

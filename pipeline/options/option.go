@@ -57,7 +57,7 @@ const (
 	Duration              // a time such as 90s
 	Texts                 // a text; may be repeated
 	List                  // names separated by commas
-	Lists                 // likewise; may be repeated
+	Lists                 // names separated by commas; may be repeated
 	Renamings             // old=new; may be repeated
 	Typings               // name=type; may be repeated
 )

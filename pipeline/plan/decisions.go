@@ -37,7 +37,7 @@ func (d Decision) String() string {
 // tally counts inputs by a property.
 type tally struct {
 	what  string
-	as    []string // in order of appearance
+	as    []string // properties in order of appearance
 	count map[string]int
 	first map[string]string // first input with the property
 }

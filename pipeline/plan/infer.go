@@ -238,7 +238,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		}
 	}
 	all := in
-	in = convert.NewInference(len(first), p.request.Read.Convert) // for this source alone
+	in = convert.NewInference(len(first), p.request.Read.Convert) // only for this source
 	asItIs := slices.Equal(first, columns)
 	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {

@@ -9,7 +9,7 @@ import (
 // it hold: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes, and
 // data read ahead. Rows in flight or to be retried count with their lanes, in blocks; InFlight is for their requests.
 type Shares struct {
-	Lanes     int64 // blocks: queued, in flight, to be retried, read back
+	Lanes     int64 // blocks that are queued, in flight, to be retried or read back
 	ReadAhead int64 // splits and blocks before the queues
 	InFlight  int64 // bodies of requests
 

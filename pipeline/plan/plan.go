@@ -72,7 +72,7 @@ type Source struct {
 	Ordinal int // index in Plan.Sources
 
 	Chain    func() source.Chain                   // as in source.About
-	GiveBack func(source.Split)                    // likewise
+	GiveBack func(source.Split)                    // as in source.About
 	Raw      func(source.Split, table.Span) []byte // as in source.Rejects
 
 	looked looked

@@ -30,7 +30,7 @@ type Request struct {
 	Condition  table.Existence
 	When       *condition.When
 	Unchanged  bool // each row has its condition in table.UnchangedColumn
-	DeleteNull bool // update: a null deletes the column
+	DeleteNull bool // in updates, a null deletes the column
 	Order      Order
 	Records    int64  // number of records to read, from the start of the first input; 0 means all
 	Memory     int64  // bytes of memory of the process
@@ -167,7 +167,7 @@ type Columns struct {
 type Type struct {
 	Type table.Type
 	Hex  bool        // for binary: text is hexadecimal instead of base64
-	Time *table.Time // for an integer made of a time: the time's format
+	Time *table.Time // format of a time that becomes an integer, or nil
 }
 
 // ShownInputs returns the inputs without the secrets in their addresses, so that they may be shown and kept.

@@ -219,7 +219,7 @@ func (p *planner) namesAreFree(indexes []table.Index) error {
 // Limits set by the service.
 const (
 	maxIndexes = 5
-	maxDefined = 32 // of predefined columns
+	maxDefined = 32 // maximum number of predefined columns
 )
 
 // CheckIndexes refuses indexes that a table with the given key cannot have. Types must be known.

@@ -54,7 +54,7 @@ type Folder struct {
 	lengths map[string]int64  // bytes in the files of rejects, by their names below Path
 	sums    map[string]uint32 // checksums of these bytes
 	edited  []string          // files of rejects that the user has changed, by their current names
-	files   []*rejectsFile    // by header, then the file of the reasons; nil until they are created
+	files   []*rejectsFile    // files by header, then that of the reasons; nil until created
 	index   *Journal          // nil if rejects are in input order, or not indexed yet
 	// openIndex opens the index. It is nil if there is none.
 	openIndex func() (*Journal, error)

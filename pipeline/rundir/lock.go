@@ -303,7 +303,7 @@ func removeAndUnlock(f *flock.Flock, names ...string) error {
 }
 
 func thisProcess() Holder {
-	host, _ := os.Hostname() // for a message, and to check whether a process is alive
+	host, _ := os.Hostname() // used in messages, and to check whether a process is alive
 	return Holder{PID: os.Getpid(), Host: host}
 }
 

@@ -21,7 +21,7 @@ type Reason struct {
 	Record  int64  `json:"record"`
 	Line    int64  `json:"line"`
 	Offset  int64  `json:"offset"`
-	Key     string `json:"from_key,omitempty"` // if places are keys: key of the record or of the one before
+	Key     string `json:"from_key,omitempty"` // key of the record or the one before, if places are keys
 	Column  string `json:"column,omitempty"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -49,7 +49,7 @@ type ReasonCount struct {
 // CountReasons counts, by code, the rejects of all attempts of the run in a folder. The most frequent code is first.
 func CountReasons(path string) ([]ReasonCount, error) {
 	var counts []ReasonCount
-	at := map[string]int{} // by code
+	at := map[string]int{} // indices in counts by code
 	err := EachReason(path, func(r *Reason) {
 		i, known := at[r.Code]
 		if !known {

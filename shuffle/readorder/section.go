@@ -7,7 +7,7 @@ type Section struct {
 	Records int64
 	Line    int64 // number of the source's lines before it
 	Lines   int64
-	Offset  int64 // of its text in the source; 0 if records never were text
+	Offset  int64 // offset of its text in the source; 0 if records never were text
 	Bytes   int64 // approximate size in the source; exact for text
 	Sum     Sum   // sum of its bytes
 	// Table is the number of the rows' table, by first appearance, in a load into several. It may be any of their tables.
