@@ -73,8 +73,8 @@ type Write struct {
 // Conditions configure when a row is written.
 type Conditions struct {
 	Condition table.Existence
-	When      *condition.When // only if the stored row meets it; nil writes all rows
-	Unchanged bool            // only if the stored row still equals the one in table.UnchangedColumn
+	When      *condition.When // must be true of the stored row for a row to be written; nil writes all rows
+	Unchanged bool            // a row is written only if the stored row still equals the one in table.UnchangedColumn
 }
 
 // Marks configures loads that must not apply a row twice: those with auto-increment keys or counters.

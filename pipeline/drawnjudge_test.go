@@ -340,7 +340,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // neither reasons nor .later files
 			kept += len(lines(m.t, name))
 			if strings.HasSuffix(name, ".csv") {
-				kept-- // its header
+				kept-- // the header is no record
 			}
 		}
 	}

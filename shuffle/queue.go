@@ -66,7 +66,7 @@ func (i *item) indices() []int32 {
 type Queue struct {
 	idle  bool // no rows leave it for now
 	all   *Lanes
-	items []*item // front first
+	items []*item // in order, the front first
 	mem   int     // number of items in memory at the front
 	ready int     // rows in them
 	bytes int64   // memory of these rows

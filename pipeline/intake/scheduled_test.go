@@ -180,7 +180,7 @@ func TestScheduleIsMadeIfItPays(t *testing.T) {
 		conformance.MustTrue(t, err == nil && len(got.records) == 25000, "%s: %d rows, %v", shape, len(got.records), err)
 		conformance.Equal(t, f.Sections() > 0, pays, "%s: %d sections", shape, f.Sections())
 	}
-	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input; too little memory
+	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input, then too little memory
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", records)))
 		r.Memory = memory
 		f := flow(t, r)
