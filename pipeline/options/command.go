@@ -29,7 +29,7 @@ type Command struct {
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, included
 	ToKey    string  `json:"to-key,omitempty"`   // values of the first key columns, excluded
-	Prefix   string  `json:"prefix,omitempty"`   // values of the first key columns, for which SetBounds sets FromKey and ToKey
+	Prefix   string  `json:"prefix,omitempty"`   // values of the first key columns; SetBounds derives FromKey and ToKey
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
 	Since    string  `json:"since,omitempty"`    // cells since a time, RFC 3339 or milliseconds; "" means all cells
