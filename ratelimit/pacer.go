@@ -285,8 +285,8 @@ func (p *Pacer) Probe(now time.Time) {
 }
 
 // Child returns the pacer of a partition split from this one. It begins at the parent's full rate, because each half of
-// a split partition can take as much as the whole did, but at a lower one if the rate grew recently: that may be the
-// rate of all the parts together.
+// a split partition can take as much as the whole did. If that rate has grown recently, it begins at an earlier one:
+// the full rate may be what all parts reached together.
 func (p *Pacer) Child(now time.Time) *Pacer {
 	p.open(now, p.perRow)
 	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})

@@ -91,7 +91,7 @@ func (l *Load) Share(with *sqltable.Moments) {
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
-// Begin gives columns the database's types and a new table the source's key. missing means that the target is missing.
+// Begin gives columns the database's types and a new table the source's key. missing means that there is no target yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {

@@ -96,7 +96,7 @@ type ReportAttempts struct {
 	Since time.Time `json:"-"` // when the first attempt began
 }
 
-// ReportTraffic describes the traffic on the wire.
+// ReportTraffic counts what was read from the source and exchanged with the service.
 type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	RowsSent  int64 `json:"rows_sent"` // rows in all requests, including repeats

@@ -106,7 +106,7 @@ func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 // Described reports whether sources with self-describing records list a column.
 func (p *Plan) Described(column string) bool { return p.described[column] }
 
-// AsItIs reports whether rows equal their records, because no key is computed and no cell is changed.
+// AsItIs reports whether rows have the keys and cells of their records unchanged, except for cells that are left out.
 func (p *Plan) AsItIs() bool {
 	c := &p.Request.Columns
 	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 &&

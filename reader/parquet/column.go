@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	errShortColumn = errors.New("column ends before its last row")
+	errShortColumn = errors.New("column ends before the last row of the row group")
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 

@@ -561,7 +561,7 @@ func TestRepeatedFieldNameRejectsRecord(t *testing.T) {
 	conformance.Equal(t, root.fields[0].twice, "c", "the repeated name")
 }
 
-func TestINT96HasNoZoneAndStaysWithinDay(t *testing.T) {
+func TestINT96HasNoZoneAndIsRejectedBeyondDay(t *testing.T) {
 	at := func(nanos uint64) []byte {
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, nanos), julianEpoch)
 	}

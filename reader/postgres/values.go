@@ -55,7 +55,7 @@ var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) e
 
 // sizeError returns the error for a value whose size does not fit its type.
 func sizeError(value []byte) error {
-	return fmt.Errorf("a value has %d bytes, which is not a size of its type", len(value))
+	return fmt.Errorf("a value has %d bytes, which is not a valid size for its type", len(value))
 }
 
 func binaryInteger(d *record.Datum, value []byte, _ *[]byte) error {

@@ -23,7 +23,7 @@ type Config struct {
 	RetryFor time.Duration // how long to retry after a session is lost; 0 means a minute
 	// Whole means that all rows must be from one snapshot. A reading that loses its snapshot fails.
 	Whole bool
-	// Shards are tables to read as one. Server is the first; Pattern is the address. Nil means a single table.
+	// Shards are tables to read as one: Server is the first, and Pattern the address of all. Nil means a single table.
 	Shards  []Server
 	Pattern string
 	// Alone allows other tables of the Moment to be read from another snapshot than this table.

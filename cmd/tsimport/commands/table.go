@@ -172,8 +172,8 @@ func tableDescribe(c *call) error {
 			c.say.Note("cannot determine whether one value of %s has more than 10 GB: %v", t.Key[0].Name, err)
 		case size > 0:
 			d.LargeValue = &largeValue{plan.ShowKey(v), size}
-			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it",
-				t.Key[0].Name, printable(d.LargeValue.Value), words.Bytes(size), valueTooLarge, name)
+			c.say.Warn("rows with %s %s take more than %s, but %s; tsimport advise ots://INSTANCE/%s proposes a key that "+
+				"divides them", t.Key[0].Name, printable(d.LargeValue.Value), words.Bytes(size), valueTooLarge, name)
 		}
 		return printed(c, d, d.print)
 	})
