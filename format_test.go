@@ -19,6 +19,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader"
 	inputs "example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/open"
@@ -321,6 +322,9 @@ func (squares) table() *sqltable.Table {
 func (squares) Shown() string { return "squares:" }
 func (squares) Name() string  { return "squares" }
 func (s squares) Look(context.Context) (sqltable.Session, *sqltable.Table, error) {
+	if s.rows == 0 {
+		return nil, nil, errors.New("there is no such table")
+	}
 	return s, s.table(), nil
 }
 func (s squares) Snapshot(context.Context, int, sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
@@ -359,4 +363,7 @@ func TestNewSchemeNeedsOnePackageAndOneLine(t *testing.T) {
 	if rows := w.rows(1); s.Written != 1000 || len(rows) != 1000 || rows["999"] == "" {
 		t.Errorf("%+v, %d rows, %q", s, len(rows), rows["999"])
 	}
+	_, err := Load(t.Context(), Request{From: []string{"squares:0"}, Table: "t", Target: w.target()})
+	usage := new(plan.UsageError)
+	conformance.True(t, errors.As(err, &usage) && usage.Input, "a source that cannot be described: %v", err)
 }

@@ -147,12 +147,14 @@ func TestRequestRoundTrip(t *testing.T) {
 
 // If fields cannot be quoted, a text in quotes is taken literally.
 func TestQuotedNullTextsApplyToQuotedFields(t *testing.T) {
-	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`,
-		"none": `["NULL" "\"N\"" "\"\"" "\""] []`} {
+	quoted, literal := `["NULL" "\""] ["N" ""]`, `["NULL" "\"N\"" "\"\"" "\""] []`
+	for _, tt := range []struct{ dialect, quote, want string }{
+		{"", "", quoted}, {"", "'", quoted}, {"", "none", literal}, {"auto", "", quoted}, {"mysql", "", literal},
+	} {
 		r := new(Request)
-		r.Quote, r.Null = quote, []string{"NULL", `"N"`, `""`, `"`}
+		r.Dialect, r.Quote, r.Null = tt.dialect, tt.quote, []string{"NULL", `"N"`, `""`, `"`}
 		to, err := Read(r)
 		got := fmt.Sprintf("%q %q", to.Convert.Nulls, to.Convert.QuotedNulls)
-		conformance.True(t, err == nil && got == want, "--quote %q: %s, %v; want %s", quote, got, err, want)
+		conformance.True(t, err == nil && got == tt.want, "%+v: %s, %v", tt, got, err)
 	}
 }
