@@ -86,6 +86,8 @@ func show(rec *record.Record, split []byte, offset, lines int) shown {
 			s.Fields = append(s.Fields, fmt.Sprintf("<%x>", f.Bytes))
 		case f.Kind == record.Number:
 			s.Fields = append(s.Fields, "#"+string(f.Bytes))
+		case f.Kind == record.String:
+			s.Fields = append(s.Fields, "‘"+string(f.Bytes)+"’")
 		case f.Quoted:
 			s.Fields = append(s.Fields, "“"+string(f.Bytes)+"”")
 		default:
@@ -428,7 +430,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 		"SQLite's CSV": {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n",
 			rows{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
 		"SQLite quotes": {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n",
-			rows{{"“a”", "“b”"}, {"#1", "∅"}, {"#-2.5", "“NULL”"}, {"<00ff>", "“it's\n\\n”"}, {"<>", "“”"}}},
+			rows{{"‘a’", "‘b’"}, {"#1", "∅"}, {"#-2.5", "‘NULL’"}, {"<00ff>", "‘it's\n\\n’"}, {"<>", "‘’"}}},
 		"half a digit": {sqliteQuote, true, "X'0'\nX'zz'\n1\n", rows{{bad}, {bad}, {"#1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
