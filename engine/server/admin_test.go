@@ -59,7 +59,7 @@ func TestAdminAPIErrors(t *testing.T) {
 		{"POST", "/_engine/tables/t/move", `{}`, 400, "is missing"},
 		{"POST", "/_engine/tables/t/move", `{"partition":1}`, 400, "partition 1 is not in 0…0"},
 		{"POST", "/_engine/tables/t/move", `{"partition":0,"unavailable_ms":1e9}`, 400, "unavailable_ms"},
-		{"POST", faults, `{"rate":2}`, 400, "0…1"},
+		{"POST", faults, `{"rate":2}`, 400, "from 0 to 1"},
 		{"POST", faults, `{"rate":1,"kinds":["x"]}`, 400, "unknown fault"},
 		{"POST", faults, `{"kinds":["refuse"]}`, 400, "is missing"},
 		{"POST", faults, `{"rate":1,"plan":[]}`, 400, "or"},

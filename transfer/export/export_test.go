@@ -379,6 +379,31 @@ func TestExportOfAReplacedTableFails(t *testing.T) {
 	}
 }
 
+func TestArchiveOfReplacedTableFails(t *testing.T) {
+	w := newWorld(t, 8_500)
+	last := w.faults.Requests() + 2
+	w.faults.Decide = func(r faults.Request) faults.Fault {
+		if r.N == last {
+			must(t, w.Admin.Drop("t"))
+			must(t, w.Admin.Create("t", w.table.Key, tabletest.Plain))
+		}
+		return faults.Fault{}
+	}
+	r, err := ToArchive(t.Context(), w.archive(t.TempDir()))
+	conformance.True(t, errors.As(err, new(*client.ReplacedError)) && r.Manifest == nil, "%+v, %v", r, err)
+}
+
+func TestRowsAreKeptIfFileCannotBeNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.csv")
+	o, _, err := openOutput(path, partSuffix, state{}, false)
+	must(t, err)
+	must(t, conformance.ErrorOf(o.file.WriteString("rows")))
+	must(t, os.MkdirAll(filepath.Join(path, "a folder that has appeared"), 0o755))
+	conformance.Refused(t, o.finish(), "write output", "the name of a folder")
+	text := conformance.Try(os.ReadFile(path + partSuffix)).Must(t)
+	conformance.Equal(t, string(text), "rows", "the rows")
+}
+
 func TestLinkInPlaceOfAPartIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim, part := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv"+partSuffix)
