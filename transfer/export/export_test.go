@@ -379,18 +379,28 @@ func TestExportOfAReplacedTableFails(t *testing.T) {
 	}
 }
 
+// TestArchiveOfReplacedTableFails replaces the table whenever it is described: the last time follows the last row.
 func TestArchiveOfReplacedTableFails(t *testing.T) {
-	w := newWorld(t, 8_500)
-	last := w.faults.Requests() + 2
-	w.faults.Decide = func(r faults.Request) faults.Fault {
-		if r.N == last {
-			must(t, w.Admin.Drop("t"))
-			must(t, w.Admin.Create("t", w.table.Key, tabletest.Plain))
+	described := func(replaced int) (n int, r ArchiveResult, err error) {
+		w := newWorld(t, 8_500)
+		w.faults.Only = func(operation string) bool { return operation == "DescribeTable" }
+		w.faults.Decide = func(faults.Request) faults.Fault {
+			if n++; n == replaced {
+				must(t, w.Admin.Drop("t"))
+				must(t, w.Admin.Create("t", w.table.Key, tabletest.Plain))
+			}
+			return faults.Fault{}
 		}
-		return faults.Fault{}
+		r, err = ToArchive(t.Context(), w.archive(t.TempDir()))
+		return n, r, err
 	}
-	r, err := ToArchive(t.Context(), w.archive(t.TempDir()))
-	conformance.True(t, errors.As(err, new(*client.ReplacedError)) && r.Manifest == nil, "%+v, %v", r, err)
+	n, r, err := described(-1)
+	conformance.MustTrue(t, err == nil && n > 0 && r.Manifest != nil, "described %d times: %+v, %v", n, r, err)
+	for i := range n {
+		_, r, err := described(i + 1)
+		conformance.True(t, errors.As(err, new(*client.ReplacedError)) && r.Manifest == nil, "%d of %d: %+v, %v", i+1, n, r,
+			err)
+	}
 }
 
 func TestRowsAreKeptIfFileCannotBeNamed(t *testing.T) {
