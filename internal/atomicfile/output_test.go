@@ -57,7 +57,7 @@ func TestFolderSocketAndDanglingLinkAreRefused(t *testing.T) {
 	}
 	defer listener.Close()
 	must(t, errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)))
-	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim,
+	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to the missing " + victim,
 		socket: "neither"} {
 		refused := new(RefusedError)
 		err := writeTo(t.Context(), path, "rows")
