@@ -57,8 +57,8 @@ func TestFolderSocketAndDanglingLinkAreRefused(t *testing.T) {
 	}
 	defer listener.Close()
 	must(t, errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)))
-	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to the missing " + victim,
-		socket: "neither"} {
+	for path, want := range map[string]string{dir: "is a folder", circle: "circle", socket: "neither",
+		dangling: "is a link to the missing " + victim} {
 		refused := new(RefusedError)
 		err := writeTo(t.Context(), path, "rows")
 		conformance.True(t, errors.As(err, &refused) && refused.Exit() == 2 && strings.Contains(err.Error(), want), "%v", err)

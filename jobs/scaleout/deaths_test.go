@@ -175,6 +175,68 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
+// TestStatusFailsWithItsStore has each of the store's acts fail in turn.
+func TestStatusFailsWithItsStore(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		w.readAll()
+		p := w.start("watcher", 7, -1, 0)
+		for n := 0; ; n++ {
+			act := 0
+			p.goesWrong(func(_, _ string, done bool) (err error) {
+				if !done && act == n {
+					err = errStore
+				}
+				if !done {
+					act++
+				}
+				return err
+			})
+			watcher, err := NewWatcher(t.Context(), p)
+			if err == nil {
+				_, err = watcher.Status(t.Context())
+			}
+			if err == nil {
+				conformance.True(t, n > 3, "the status takes %d acts", n)
+				break
+			}
+			conformance.Is(t, err, errStore, "act %d", n)
+		}
+		p.goesWrong(nil)
+		w.finish()
+	})(t)
+}
+
+func TestMetricsShowTheStatus(t *testing.T) {
+	code := exitcode.Rejects
+	s := &Status{Stages: []StageState{{"read", 9, 5, 2}, {"write", 7, 6, 3}}, Read: 11, Written: 12, Rejected: 13,
+		Superseded: 14, BytesRead: 15, Bytes: 16, ExitCode: &code}
+	want := `tsimport_job_tasks{stage="read",state="done"} 5
+tsimport_job_tasks{stage="read",state="held"} 2
+tsimport_job_tasks{stage="read",state="open"} 2
+tsimport_job_tasks{stage="write",state="done"} 6
+tsimport_job_tasks{stage="write",state="held"} 3
+tsimport_job_tasks{stage="write",state="open"} 0
+tsimport_job_records_total{outcome="read"} 11
+tsimport_job_records_total{outcome="written"} 12
+tsimport_job_records_total{outcome="rejected"} 13
+tsimport_job_records_total{outcome="superseded"} 14
+tsimport_job_bytes_read_total 15
+tsimport_job_bytes 16
+tsimport_job_done 1
+`
+	var all strings.Builder
+	must(t, s.Metrics(&all))
+	values := regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(all.String(), "")
+	conformance.Equal(t, cmp.Diff(want, values), "", "a job that is done (-want +got)")
+	s.ExitCode = nil
+	all.Reset()
+	must(t, s.Metrics(&all))
+	conformance.True(t, strings.HasSuffix(all.String(), "tsimport_job_done 0\n"), "%s", all.String())
+	for _, about := range []string{"# HELP ", "# TYPE "} {
+		conformance.Equal(t, strings.Count(all.String(), about), 5, "%s", about)
+	}
+}
+
 // TestFirstResultOfATaskCounts also commits a later attempt's result, with rejects in several lists.
 func TestFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()

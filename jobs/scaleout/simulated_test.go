@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -366,6 +367,13 @@ func (w *world) check(s *Summary) {
 		(s.Attempts > 0) == (s.Requests > 0) &&
 		s.RowsSent >= s.Written && s.WriteCU >= s.Written && s.Requests >= (s.Written+19)/20 && s.Retried >= 0 &&
 		s.CPUSeconds > 0 && s.Seconds >= s.ReadSeconds && !s.Ended.Before(p.Planned), "the work of %+v", s.SummaryWork)
+	time.Sleep(w.store.Late) // until the last objects are listed
+	st := conformance.Try(conformance.Try(NewWatcher(w.t.Context(), w.store)).Must(w.t).Status(w.t.Context())).Must(w.t)
+	open := slices.ContainsFunc(st.Stages, func(stage StageState) bool { return stage.Done != stage.Tasks || stage.Held > 0 })
+	headers := int64(len(w.inputs) * len("id,what\n")) // no split has them
+	conformance.True(w.t, st.Read == s.Read && st.Written == s.Written && st.Superseded == s.Superseded &&
+		st.Rejected == s.Rejected && st.BytesRead <= st.Bytes && st.BytesRead >= st.Bytes-headers && st.State == s.State &&
+		*st.ExitCode == s.ExitCode && !open, "the status of the job that has ended: %+v", st)
 	diff := gocmp.Diff(w.want, w.rows())
 	conformance.True(w.t, diff == "", "the table (-want +got)\n%s", diff)
 	want := ""
