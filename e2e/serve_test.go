@@ -170,7 +170,7 @@ func TestServeLoadsSeeds(t *testing.T) {
 	}
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
-		"there is no key":   "orders.csv?key=id",
+		"unknown parameter key":   "orders.csv?key=id",
 		"it names no input": "?table=t",
 		"not-there.csv":     "not-there.csv?pk=id",
 		"to seed random numbers, give --random-seed 7": "7",
