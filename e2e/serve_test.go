@@ -170,9 +170,9 @@ func TestServeLoadsSeeds(t *testing.T) {
 	}
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
-		"unknown parameter key":   "orders.csv?key=id",
-		"it names no input": "?table=t",
-		"not-there.csv":     "not-there.csv?pk=id",
+		"unknown parameter key":                        "orders.csv?key=id",
+		"it names no input":                            "?table=t",
+		"not-there.csv":                                "not-there.csv?pk=id",
 		"to seed random numbers, give --random-seed 7": "7",
 	} {
 		said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want)
