@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/timeline"
 )
 
-// Limits on the points of a result, for runs of any length.
+// A result has a point every pointEvery. The interval doubles whenever there would be more than maxPoints.
 const (
 	maxPoints  = 3600
 	pointEvery = time.Second

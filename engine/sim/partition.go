@@ -160,7 +160,7 @@ type InstanceCount struct {
 	Rows    int64 `json:"refused_rows"`     // in refused requests
 }
 
-// NewInstance makes an instance that accepts rate units per second from now on. Nothing is saved yet.
+// NewInstance makes an instance that accepts rate units per second from now on. It has no unused capacity yet.
 func NewInstance(rate float64, now time.Time) *Instance {
 	c := Config{Burst: instanceBurst}
 	return &Instance{limit: c.limiter(min(rate, maxUnits), now.UnixNano())}

@@ -156,7 +156,7 @@ func TestKeyValuesRemainDistinct(t *testing.T) {
 	}
 }
 
-func TestColumnDoesNotMixFileTypes(t *testing.T) {
+func TestColumnRejectsValuesOfOtherTypes(t *testing.T) {
 	own := func(to, own table.Type) table.Column {
 		return table.Column{Name: "c", Type: to, Exact: true, Inferred: true, Own: own}
 	}

@@ -31,7 +31,7 @@ const ofOpen = `SELECT DATE_FORMAT(MIN(LEAST(CONVERT_TZ(trx_started, 'SYSTEM', '
 		- INTERVAL 1 SECOND, '%Y-%m-%dT%H:%i:%sZ'), COALESCE(SUM(trx_mysql_thread_id = CONNECTION_ID()), 0), COALESCE(SUM(trx_mysql_thread_id = 0), 0)
 	FROM information_schema.INNODB_TRX`
 
-// InnoDB's list of transactions is out of date if it was queried within the last tenth of a second.
+// InnoDB refreshes its list of transactions at most ten times a second, so it is queried again, for up to askFor.
 const (
 	askAgain = 120 * time.Millisecond
 	askFor   = 3 * time.Second

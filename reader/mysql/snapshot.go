@@ -209,7 +209,7 @@ func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	return err
 }
 
-// Full reports whether err means that the server, or the limit of the user, allows no more sessions.
+// Full reports whether err means that a limit of the server or of the user allows no more sessions.
 func (a *Address) Full(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1040 || e.Number == 1203 || e.Number == 1226)

@@ -41,7 +41,7 @@ func Split(text string) (parts []string, err error) {
 		case rest == "":
 			return parts, nil
 		case rest[0] != '.':
-			return nil, fmt.Errorf("%s: a quoted part must end at a dot or at the end; double a quote within it", text)
+			return nil, fmt.Errorf("%s: a quoted part must be followed by a dot or nothing; double any quote within it", text)
 		}
 		rest = rest[1:]
 	}

@@ -87,7 +87,7 @@ type Fix struct {
 	columns []string
 }
 
-// Key is a primary key that begins with a partition key, and the command of a load with it.
+// Key is a proposed primary key, with the command of a load that uses it.
 type Key struct {
 	Keys        []string `json:"primary_key"` // for --pk
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
