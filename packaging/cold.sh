@@ -27,7 +27,7 @@ echo "$(($(stat -c %s tsimport) / 1000000)) MB of stripped binary"
 perl -MJSON::PP -0777 -ne '
 	for (@{decode_json($_)}) {
 		my ($cpu, $package) = ((($_->{CmdUser} || 0) + ($_->{CmdSys} || 0)) / 1e9, $_->{Package} || "");
-		my $owner = $_->{Mode} eq "link" ? "link" : $package =~ m{^(github\.com/[^/]+|[^/]+\.[^/]+)} ? $1 : $package =~ m{^example\.com/tsimport} ? "tsimport" : "standard library";
+		my $owner = $_->{Mode} eq "link" ? "link" : $package =~ m{^example\.com/tsimport} ? "tsimport" : $package =~ m{^(github\.com/[^/]+|[^/]+\.[^/]+)} ? $1 : "standard library";
 		$cpu{$owner} += $cpu; $count{$owner}++; $sum += $cpu;
 	}
 	print "\nCPU s  packages\n";
