@@ -377,11 +377,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		p.addSource(s)
 	}
 	if len(p.plan.Sources) == 0 {
-		text := fmt.Sprintf("%s is empty: it has no header and no records", p.items[0].Name)
-		if n := len(p.items); n > 1 {
-			text = fmt.Sprintf("all %d inputs are empty; %s, like the others, has no header and no records", n, p.items[0].Name)
-		}
-		return &UsageError{Message: text, Input: true, Damaged: true}
+		return &UsageError{Message: input.AllEmpty(p.items).Error(), Input: true, Damaged: true}
 	}
 	return nil
 }

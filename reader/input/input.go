@@ -148,6 +148,15 @@ type Set struct {
 	Exported time.Time // time of the earliest DynamoDB export; zero if there is none
 }
 
+// AllEmpty returns the error for inputs, at least one, none of which has a record.
+func AllEmpty(items []Item) error {
+	if len(items) == 1 {
+		return fmt.Errorf("%s is empty: it has no header and no records", items[0].Name)
+	}
+	return fmt.Errorf("all %d inputs are empty; %s, like the others, has no header and no records", len(items),
+		items[0].Name)
+}
+
 // Expand finds the inputs that arguments name, in order, each once. If one matches nothing, it returns fs.ErrNotExist.
 //
 // An existing file or folder is used even if its name looks like a glob; @list is always a manifest and - always

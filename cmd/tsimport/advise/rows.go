@@ -103,13 +103,10 @@ func (r *rows) openFiles(ctx context.Context) error {
 			return fmt.Errorf("close input %s: %w", s.Name, err)
 		}
 	}
-	switch {
-	case len(r.sources) > 0:
-		return nil
-	case len(set.Items) == 1:
-		return fmt.Errorf("%s is empty: it has no header and no records", set.Items[0].Name)
+	if len(r.sources) == 0 {
+		return input.AllEmpty(set.Items)
 	}
-	return fmt.Errorf("all %d inputs are empty", len(set.Items))
+	return nil
 }
 
 // infer infers the types. Inputs read together need the same columns, but JSON lines may lack some.
