@@ -21,14 +21,14 @@ const (
 	allFlags    = "all"
 )
 
-// helpAsked returns the words before --help, and the part that --help=PART names.
+// helpAsked returns the words around --help, and the part that --help=PART names.
 func helpAsked(args []string) (words []string, part string, asked bool) {
 	for i, arg := range args[min(1, len(args)):] {
 		switch name, value, _ := strings.Cut(arg, "="); {
 		case arg == "--":
 			return nil, "", false
 		case name == "--help", name == "-help", name == "-h":
-			return args[1 : i+1], value, true
+			return slices.Concat(args[1:i+1], args[i+2:]), value, true
 		case i == 0 && arg == "help" && len(args) > 2:
 			return args[2:], "", true
 		}
@@ -39,6 +39,9 @@ func helpAsked(args []string) (words []string, part string, asked bool) {
 // showHelp prints the help of a command if the command line requests it.
 func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error) {
 	words, part, asked := helpAsked(args)
+	if asked && len(words) == 0 && part != "" {
+		return true, usagef("--help=%s: a command is missing, as in tsimport load --help=%s", part, part)
+	}
 	if !asked || len(words) == 0 {
 		return false, nil
 	}
