@@ -30,7 +30,7 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
 type slot struct {
-	taking sync.Mutex // held while taking a share
+	taking chan struct{} // full while taking a share; tests in virtual time cannot wait for a mutex
 	mu     sync.Mutex
 	lease  *jobdir.Lease
 }
@@ -71,8 +71,8 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	if b == nil {
 		return nil
 	}
-	j.slot.taking.Lock()
-	defer j.slot.taking.Unlock()
+	j.slot.taking <- struct{}{}
+	defer func() { <-j.slot.taking }()
 	if l := j.slot.held(); l != nil {
 		if j.slot.Check() == nil {
 			return nil

@@ -561,6 +561,26 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 	})
 }
 
+// TestShareOfTheCeilingsIsHeldUntilTheProcessEnds has two shares and three processes.
+func TestShareOfTheCeilingsIsHeldUntilTheProcessEnds(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		clear(w.store.Objects)
+		w.planned(func(r *Request) { r.Workers, r.Load.Lanes.Rates.MaxRows = 2, 1e6 })
+		var all []*Job
+		for n := range 3 {
+			all = append(all, conformance.Try(w.start(fmt.Sprint(n), uint64(n), -1, 0).open()).Must(t))
+		}
+		for _, n := range []int{0, 1, 0, 1} { // a process keeps its share for all tasks
+			must(t, all[n].takeSlot(t.Context()))
+		}
+		conformance.Equal(t, all[2].takeSlot(t.Context()), errNoSlot, "a third share of two")
+		must(t, all[1].Close())
+		must(t, all[2].takeSlot(t.Context()))
+		must(t, errors.Join(all[0].Close(), all[2].Close()))
+		w.finish()
+	})(t)
+}
+
 // The share of the ceilings and the leases of a lost process must expire at the same time.
 func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

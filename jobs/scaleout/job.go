@@ -72,9 +72,9 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1,
-		seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, worked: make(chan struct{}, 1),
-		together: p.together(o.Load.Lanes.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: &slot{taking: make(chan struct{}, 1)},
+		cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{},
+		worked: make(chan struct{}, 1), together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

@@ -230,7 +230,8 @@ func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 		refused(t, err, exitcode.Failed, "there is an object stop")
 		conformance.True(t, time.Since(at) <= 2*stopEvery, "it took %v", time.Since(at))
 		_, err = j.Work(t.Context())
-		refused(t, errors.Join(err, j.Close()), exitcode.Failed, "there is an object stop")
+		refused(t, errors.Join(err, j.Close()), exitcode.Failed,
+			"there is an object stop (by a person); tsimport resume continues it")
 	})(t)
 }
 

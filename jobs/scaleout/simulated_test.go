@@ -366,6 +366,7 @@ func (w *world) check(s *Summary) {
 	conformance.True(w.t, s.Splits == len(p.Splits) && s.Shards == len(p.Shards) && s.Processes >= 1 &&
 		(s.Attempts > 0) == (s.Requests > 0) &&
 		s.RowsSent >= s.Written && s.WriteCU >= s.Written && s.Requests >= (s.Written+19)/20 && s.Retried >= 0 &&
+		(s.RunBytes > 0) == (s.Shards > 0 && w.good > 0) && (s.ReducedBytes > 0) == (s.RunBytes > 0 && !p.Unique) &&
 		s.CPUSeconds > 0 && s.Seconds >= s.ReadSeconds && !s.Ended.Before(p.Planned), "the work of %+v", s.SummaryWork)
 	time.Sleep(w.store.Late) // until the last objects are listed
 	st := conformance.Try(conformance.Try(NewWatcher(w.t.Context(), w.store)).Must(w.t).Status(w.t.Context())).Must(w.t)
@@ -403,7 +404,8 @@ func randomJob(t *testing.T, seed uint64) {
 		w.inputs = append(w.inputs, w.extra())
 	}
 	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
-	request := func(r *Request) { r.Workers, r.SplitSize = workers, size }
+	ceiling := []float64{0, 0, 1e6}[rnd.IntN(3)]
+	request := func(r *Request) { r.Workers, r.SplitSize, r.Load.Lanes.Rates.MaxRows = workers, size, ceiling }
 	var processes sync.WaitGroup
 	for d := range 1 + rnd.IntN(3) { // some of the drivers, which plan the load concurrently, die
 		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
