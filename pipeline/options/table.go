@@ -257,7 +257,7 @@ var ofLoads = []*Option{
 		Values: []string{"set-aside", "stop"},
 		Usage: "set-aside (a file that cannot be read, or has more rejected rows than max-errors, is left out, named, and " +
 			"the others are loaded) or stop (default: set-aside with only-new, otherwise stop; docs/how-to/nightly-files.md)"},
-	{Name: "state", Group: again, In: Load,
+	{Name: "state", Group: again, In: Load | Jobs,
 		Usage: "keep known files, checkpoints and a lease at `PLACE`, a folder, oss://bucket/prefix or s3://bucket/prefix, " +
 			"where a load on another machine finds them (default: in ./tsimport-runs, on this machine; " +
 			"docs/how-to/nightly-files.md)"},

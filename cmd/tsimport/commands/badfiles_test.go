@@ -234,7 +234,8 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 		rows    int
 	}
 	for name, steps := range map[string][]step{
-		"the first night": {{put + "mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"the first night": {{put + "mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2},
+			{job + " --state other", 2, "--state other is missing", 2}},
 		"a dry run of it, and its plan": {
 			{put + "mnt/state --dry-run", 0, "", 0}, {"run job.yaml --plan", 0, "", 0}, {"absent mnt", 0, "", 0}},
 		"a share that is not mounted": {
