@@ -127,6 +127,36 @@ func TestNoFlagHasTwoDefaults(t *testing.T) {
 	conformance.True(t, flags >= 300, "only %d flags were looked at", flags)
 }
 
+// TestPagesNameExistingFlags looks at the commands in code blocks, also those that need a service and are not run.
+func TestPagesNameExistingFlags(t *testing.T) {
+	known, flags := map[string]bool{}, 0
+	eachFlag(func(command string, f cli.Flag) {
+		known[command] = true
+		for _, name := range f.Names() {
+			known[command+" --"+name] = true
+		}
+	})
+	pages := conformance.Try(filepath.Glob("../../../docs/*.md")).Must(t)
+	pages = append(pages, conformance.Try(filepath.Glob("../../../docs/*/*.md")).Must(t)...)
+	command := regexp.MustCompile(`(?m)^tsimport [^|#>;\n]+`)
+	flag := regexp.MustCompile(` --[a-z][a-z0-9-]*`)
+	for _, page := range append(pages, "../../../README.md") {
+		text := strings.ReplaceAll(string(conformance.Read(t, ".", page)), "\\\n", " ")
+		for _, c := range command.FindAllString(text, -1) {
+			words := strings.Fields(c + " -")
+			name := words[1]
+			if sub := name + " " + words[2]; words[2][0] != '-' && known[sub] {
+				name = sub
+			}
+			for _, f := range flag.FindAllString(c, -1) {
+				flags++
+				conformance.True(t, f == " --help" || known[name+f], "%s: tsimport %s has no flag%s", page, name, f)
+			}
+		}
+	}
+	conformance.True(t, flags >= 300, "only %d flags were looked at", flags)
+}
+
 func eachFlag(do func(command string, f cli.Flag)) {
 	var walk func(parent string, commands []*cli.Command)
 	walk = func(parent string, commands []*cli.Command) {
