@@ -206,6 +206,15 @@ func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.t
 // firstBlock is more than the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
 const firstBlock = 9 << 20
 
+// setHead reads the first size bytes of the text.
+func (s *File) setHead(size int) error {
+	raw, err := s.rawHead(size)
+	if err != nil {
+		return err
+	}
+	return s.readHead(raw, size)
+}
+
 // readHead decompresses the first size bytes of the text, or all if it is shorter.
 func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {

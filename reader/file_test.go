@@ -481,6 +481,18 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
+func TestLongFirstCSVRecordIsReadWhole(t *testing.T) {
+	row := strings.Repeat("x", headBytes+headBytes/8) + ",1\n"
+	for text, o := range map[string]Options{"a,b\n" + row: {}, row + row: {NoHeader: true}} {
+		f := conformance.Try(Open(t.Context(), streamOf(t, gzipped([]byte(text))), o)).Must(t)
+		sampled := 0
+		_, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ })
+		conformance.True(t, err == nil && sampled > 0 && len(f.Columns) == 2, "%t: %d records sampled, columns %q, %v",
+			o.NoHeader, sampled, f.Columns, err)
+		f.Close()
+	}
+}
+
 // TestSmallFileTakesLittleMemory reads files as a load of thousands would, and measures the memory that each takes.
 func TestSmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")

@@ -39,6 +39,9 @@ func (*csvFormat) open(f *File) error {
 		return err
 	}
 	s.cutPlan(!s.Dialect.Typed)
+	if err := s.lengthenHead(); err != nil {
+		return err
+	}
 	if err := s.readHeader(); err != nil {
 		return err
 	}
@@ -57,6 +60,25 @@ func (*csvFormat) open(f *File) error {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s is read with %v", s.Name, d))
 	}
 	s.form.parser = s.parser
+	return nil
+}
+
+// lengthenHead makes the head up to 8 MiB long, until it has a whole record after a preamble, a header and types.
+func (s *csvText) lengthenHead() error {
+	for size := headBytes; len(s.text.head) == size && size < 8*headBytes; {
+		p, records, ok := csv.NewParser(s.Dialect), 0, true
+		p.MaxFields = 1
+		for p.Reset(skipLines(s.utf8Head(), s.o.HeaderLine-1)); ok && records < 5; records++ { // the last may be cut
+			_, ok = p.Next()
+		}
+		if ok {
+			return nil
+		}
+		size *= 2
+		if err := s.setHead(size); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -199,9 +221,9 @@ func (s *csvText) readHeader() error {
 		return s.numberColumns(p, first)
 	case first.Bad != nil:
 		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
-	case int(first.Span.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
+	case int(first.Span.End) == len(text) && len(s.text.head) >= headBytes && !s.Dialect.Ended(text):
 		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use "+
-			"--quote none", s.Name, headBytes)
+			"--quote none", s.Name, len(s.text.head))
 	}
 	if err := s.refuseLoneCR(first); err != nil {
 		return err
@@ -334,17 +356,12 @@ func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 			break
 		}
 	}
-	if s.o.Names != nil {
-		if len(s.o.Names) != width {
-			return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name,
-				len(s.o.Names), width)
-		}
-		s.nameColumns(s.o.Names)
-		return nil
+	names := s.o.Names
+	if names != nil && len(names) != width {
+		return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name, len(names), width)
 	}
-	names := make([]string, width)
-	for i := range names {
-		names[i] = fmt.Sprintf("c%d", i+1)
+	for i := len(names); i < width; i++ {
+		names = append(names, fmt.Sprintf("c%d", i+1))
 	}
 	s.nameColumns(names)
 	return nil

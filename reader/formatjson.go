@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/csv"
@@ -84,12 +85,9 @@ func (f *jsonFormat) open(file *File) error {
 }
 
 // oneLine joins the lines of a record: a line end between JSON tokens is only white space.
-func oneLine(record []byte) []byte {
-	if bytes.IndexByte(record, '\n') < 0 && bytes.IndexByte(record, '\r') < 0 {
-		return record
-	}
-	return bytes.ReplaceAll(bytes.ReplaceAll(record, []byte{'\n'}, []byte{' '}), []byte{'\r'}, []byte{' '})
-}
+func oneLine(record []byte) []byte { return []byte(lineEnds.Replace(string(record))) }
+
+var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")
 
 type jsonParser struct {
 	source.Plain
@@ -215,11 +213,7 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 				s.Name, most>>20)
 		}
 		size = min(2*size, most)
-		raw, err := s.rawHead(size)
-		if err == nil {
-			err = s.readHead(raw, size)
-		}
-		if err != nil {
+		if err := s.setHead(size); err != nil {
 			return nil, false, err
 		}
 		head = s.utf8Head()

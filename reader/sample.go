@@ -71,10 +71,14 @@ func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (in
 		s.inOrder.counted = 0 // the batch will be read again
 		return max(read, int(min(p.batch.Rows(), 1))), nil
 	}
-	data := p.data[min(int(s.text.offset), len(p.data)):]
-	if head := s.utf8Head(); s.form.lacks && !s.reader.ended && len(head) > len(data) {
-		data = head // unlike data, the head has all of a long first record
+	data, head := p.data, s.text.head
+	if s.text.transcode {
+		head = s.utf8Head()
 	}
+	if !s.reader.ended && len(head) > len(data) {
+		data = head // unlike the first piece, the head has all of a long first record
+	}
+	data = data[min(int(s.text.offset), len(data)):]
 	n := len(data)
 	if !s.reader.ended {
 		if n = s.Dialect.LastEnd(data); !s.inLines() { // the last record may be incomplete

@@ -120,7 +120,12 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		return nil
 	}
 	if i < p.plainKeys() { // the table does not exist
-		if !in.Seen(at) && p.sampled.records > 0 && p.declaredType(col.Source) == table.Null {
+		switch declared := p.declaredType(col.Source); {
+		case in.Seen(at):
+		case declared.KeyType():
+			col.Type = declared
+			return nil
+		case declared == table.Null && p.sampled.records > 0:
 			return p.noKeyType(col.Name)
 		}
 		var few convert.Minority

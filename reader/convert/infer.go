@@ -533,28 +533,8 @@ func (g *columnGuess) ownMinority() (m Minority, ok bool) {
 
 // PlainNumber reports whether text is a decimal number without a plus sign or leading zeros: 10.50, but not 007.
 func PlainNumber(text []byte) bool {
-	digits := text
-	if len(digits) > 0 && digits[0] == '-' {
-		digits = digits[1:]
-	}
-	whole := 0
-	for whole < len(digits) && digits[whole] >= '0' && digits[whole] <= '9' {
-		whole++
-	}
-	if whole == 0 || whole > 1 && digits[0] == '0' {
-		return false
-	}
-	rest := digits[whole:]
-	if len(rest) == 0 {
-		return true
-	}
-	if rest[0] != '.' || len(rest) == 1 {
-		return false
-	}
-	for _, b := range rest[1:] {
-		if b < '0' || b > '9' {
-			return false
-		}
-	}
-	return true
+	whole, fraction, point := bytes.Cut(bytes.TrimPrefix(text, []byte("-")), []byte("."))
+	return allDigits(whole) && (len(whole) == 1 || whole[0] != '0') && (!point || allDigits(fraction))
 }
+
+func allDigits(text []byte) bool { return len(text) > 0 && len(bytes.Trim(text, "0123456789")) == 0 }
