@@ -200,7 +200,8 @@ jobs/scaleout: engine/enginetest engine/server engine/sim internal/tablestore/cl
   internal/tablestore/scan internal/objectstore/storetest reader/source/sourcetest internal/tablestore/tabletest
 jobs/scaleout/runfile: internal/objectstore/storetest
 pipeline/plan: reader/source/sourcetest internal/lifecycle engine/server internal/tablestore/tabletest
-transfer/copytable: engine/server internal/keyexpr internal/tablestore/tabletest
+transfer/copytable: engine/server engine/faults internal/keyexpr internal/tablestore/tabletest
+transfer/restore: engine/server engine/faults internal/tablestore/tabletest
 internal/tablestore/scan: engine/enginetest engine/server engine/faults internal/tablestore/tabletest
 internal/tablestore/client: engine/server engine/faults engine/sim engine/wire
 writer: engine/server engine/faults internal/tablestore/encode

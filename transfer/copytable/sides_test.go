@@ -10,6 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
@@ -213,5 +214,36 @@ func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 		err := New(c, o).Refuse(t.Context())
 		conformance.True(t, (err == nil) == (tt.want == "") && strings.Contains(fmt.Sprint(err), tt.want), "%d: %v, %q", i,
 			err, tt.want)
+	}
+}
+
+// TestUnansweredLookForUnacceptableCellsIsAnError fails each request once. Without split points, ranges are less even.
+func TestUnansweredLookForUnacceptableCellsIsAnError(t *testing.T) {
+	f := &faults.Plan{}
+	s := tabletest.Open(t, server.Options{Faults: f})
+	conformance.Must(t, s.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}},
+		table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
+	old := s.Now().Add(-50 * time.Hour).UnixMilli()
+	conformance.Must(t, tabletest.Do(s.SDK, tabletest.Put("t", tabletest.Key("id", int64(20)), tabletest.Cells{"odd": "x"},
+		old)))
+	c := tablescan.Config{Client: s.SDK, Table: conformance.Try(s.Admin.Describe("t")).Must(t), Ranges: 4,
+		Where: conformance.Try(keyexpr.CompileWhere("id != 20")).Must(t)}
+	refuse := New(c, Options{To: &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 86400}}).Refuse
+	for at := 0; ; at++ {
+		n, failed := 0, ""
+		f.Change(func(of string) bool { return of != "ComputeSplitPointsBySize" }, func(r faults.Request) faults.Fault {
+			if n++; n == at+1 {
+				failed = r.Operation
+				return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+			}
+			return faults.Fault{}
+		})
+		err := refuse(t.Context())
+		if failed == "" {
+			conformance.True(t, err == nil && n >= 2, "%d requests, %v", n, err)
+			return
+		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "OTSAuthFailed"), "request %d, a %s, fails: %v", at,
+			failed, err)
 	}
 }

@@ -284,6 +284,9 @@ func TestResumedSyncWritesTheComparedRows(t *testing.T) {
 		wantCounts(t, s, "missing 2, surplus 1, written 2, deleted 1")
 		w.wantRows("a n=1", "b2 n=0", "c n=3")
 		conformance.Contains(t, strings.Join(w.said, "\n"), "writing the differences found", "said %q", w.said)
+		copied := w.interruptedAt(w.config(w.write("a.csv", "id,n\na,2\nb,2\n")), 1).RunDir
+		must(t, os.CopyFS(copied+"-2", os.DirFS(copied)))
+		conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), cfg)), "2 unfinished runs of this sync", "error")
 	}
 }
 
@@ -684,6 +687,21 @@ func TestFinishedRunHasItsSummary(t *testing.T) {
 	conformance.MustTrue(t, err != nil, "the state was written over a folder")
 	s, err := ReadSummary(dir)
 	conformance.True(t, err == nil && s.State == pipeline.StateFinished, "%+v, %v", s, err)
+	r.dir = t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(r.dir, "summary.json", "in the way"), 0o700))
+	conformance.True(t, r.finish() != nil, "the summary was written over a folder")
+}
+
+func TestSyncThatLeavesRowsOutHasTheExitCodeOfRejects(t *testing.T) {
+	for _, c := range []struct {
+		s    Summary
+		want int
+	}{{Summary{ConditionFailed: 1, Kept: 1, Deleted: 1}, exitcode.OK}, {Summary{Rejected: 1}, exitcode.Rejects},
+		{Summary{ConditionFailed: 1, IfUnchanged: true}, exitcode.Rejects}, {Summary{PutsRejected: 1}, exitcode.Rejects},
+		{Summary{DeletesRejected: 1}, exitcode.Rejects}, {Summary{Withheld: "why"}, exitcode.Rejects}} {
+		c.s.conclude()
+		conformance.Equal(t, c.s.ExitCode, c.want, "%s, withheld %q", c.s.counts(), c.s.Withheld)
+	}
 }
 
 func TestOverlappingSyncsDoNotRunTogether(t *testing.T) {
