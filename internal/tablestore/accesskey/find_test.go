@@ -92,3 +92,11 @@ func TestExpiringTokenIsCachedForSeconds(t *testing.T) {
 	p.GetCredentials()
 	conformance.True(t, asked != before, "keys that were refused are kept")
 }
+
+func TestMissingProfileIsAnError(t *testing.T) {
+	onlyServer(t, "")
+	for _, disabled := range []string{"", "true"} {
+		t.Setenv("ALIBABA_CLOUD_CLI_PROFILE_DISABLED", disabled)
+		conformance.Refused(t, conformance.ErrorOf(Profile("missing")), "", "disabled %q", disabled)
+	}
+}

@@ -427,6 +427,31 @@ func TestRemovingAddedCellRestoresRow(t *testing.T) {
 	})
 }
 
+// Only values with a timestamp expire. A deleted version names a timestamp, too.
+func TestRowWithoutExpiredCellsEqualsEncodedRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
+		before := int64(1 << 49)
+		var left []drawnCell
+		var want Since
+		for i := range cells {
+			c := &cells[i]
+			if c.stamp = before + rapid.Int64Range(-2, 2).Draw(t, "from the limit"); c.kind == 1 && c.stamp < before {
+				want.Dropped, want.Newest = want.Dropped+1, max(want.Newest, c.stamp)
+				continue
+			}
+			left = append(left, *c)
+		}
+		want.Left = len(left)
+		n := NewName(table.UnchangedColumn)
+		row := conformance.Try(AppendWithCell([]byte{}, encoded(cells, auto, -1, ""), &n, str("m"))).Must(t)
+		kept := conformance.Try(AppendWithCell([]byte("x"), encoded(left, auto, -1, ""), &n, str("m"))).Must(t)
+		got, text, err := AppendSince([]byte("x"), row, before)
+		conformance.MustTrue(t, err == nil && got == want && bytes.Equal(text, kept), "%+v, %x, %v; want %+v, %x", got, text,
+			err, want, kept)
+	})
+}
+
 func TestStampedRowEqualsEncodedRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
