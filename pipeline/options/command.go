@@ -106,6 +106,11 @@ func (c Commands) Option(name string) *Option {
 // Shown reports whether the help of the command has the option.
 func (o *Option) Shown(command string) bool { return !o.Hidden && o.Unused&optionsOf[command] == 0 }
 
+// Rare reports whether the help of the command only names the option. Those that jobs do not take are for developers.
+func (o *Option) Rare(command string) bool {
+	return o.Hidden && o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
+}
+
 // InJobs reports whether a job file has the option as a key of the command.
 func (o *Option) InJobs(command string) bool {
 	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0

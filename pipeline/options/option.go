@@ -23,7 +23,7 @@ type Option struct {
 
 	In     Commands // commands that have it
 	Unused Commands // commands that hide it: they accept it on the command line, and ignore or refuse it
-	Hidden bool     // it is hidden from all help
+	Hidden bool     // help only names it, as an option for rare needs
 	Basic  bool     // completion of -- offers only basic options, until a letter is typed
 	// MayChange means that it does not affect the rows, so that a resumed run or a load of rejects may use another value.
 	MayChange bool

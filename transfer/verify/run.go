@@ -205,9 +205,9 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Examples: []Example{}, Notes: v.plan.Warnings, Position: v.plan.Position,
 	}
 	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read: rows that have changed since they "+
-			"were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
-			v.plan.Sources[0].Name))
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s may change while it is read: rows that have changed since "+
+			"they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps: "+
+			"rows loaded from an export have new ones", v.plan.Sources[0].Name))
 	}
 	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {
 		v.result.Notes = append(v.result.Notes, "rows that the condition skipped count as different or missing; name the "+

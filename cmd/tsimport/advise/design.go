@@ -18,7 +18,11 @@ const maxKeyColumns = 4
 func (s *survey) design() {
 	best := s.best()
 	if best == nil {
-		s.note("no column makes a good partition key, even with a hash or splice: build one from the columns that reads use")
+		which := "column"
+		if s.Candidates != nil {
+			which = "candidate"
+		}
+		s.note("no %s makes a good partition key, even with a hash or splice: build one from the columns that reads use", which)
 		return
 	}
 	d := &Design{PartitionKey: best.Column}

@@ -176,7 +176,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 	}
 	f.Enumeration = f.Distinct > 0 && f.Distinct <= int64(4*s.Partitions) && s.rows >= 20*f.Distinct
 	f.LargestBytes = int64(max(1, f.Hottest*float64(s.rows)) * s.report.RowBytes)
-	f.GrownBytes = int64(float64(f.LargestBytes) * s.Growth / s.divides(parts))
+	f.GrownBytes = int64(float64(f.LargestBytes) * s.Growth / min(s.Growth, s.divides(parts)))
 	f.Over10GB = f.GrownBytes > table.LargestValue
 	return f
 }

@@ -32,7 +32,11 @@ func write(t *testing.T, name, text string) string {
 func run(t *testing.T, c Config, files ...string) *Report {
 	t.Helper()
 	c.Input.Args = files
-	return conformance.Try(Run(t.Context(), c)).Must(t)
+	r := conformance.Try(Run(t.Context(), c)).Must(t)
+	for _, c := range r.Candidates {
+		conformance.True(t, c.GrownBytes >= c.LargestBytes, "%s: %d bytes shrink to %d", c.Column, c.LargestBytes, c.GrownBytes)
+	}
+	return r
 }
 
 func candidate(t *testing.T, r *Report, name string) *Candidate {
@@ -108,6 +112,7 @@ func TestSpliceWithDependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
+	run(t, Config{Candidates: []string{"SellerID+CardID"}}, write(t, "p.csv", purchases(20000)))
 	device, seller := candidate(t, r, "DeviceID"), candidate(t, r, "DeviceID+SellerID")
 	card := candidate(t, r, "DeviceID+SellerID+CardID")
 	conformance.True(t, device.Over10GB && seller.GrownBytes == device.GrownBytes && !card.Over10GB,

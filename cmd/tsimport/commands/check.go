@@ -120,15 +120,15 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 
 // writeKeys lists duplicate keys.
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
-	fmt.Fprintf(b, "%s keys, %s records repeat a key", words.Grouped(r.Keys), words.Grouped(r.Repeated))
+	fmt.Fprintf(b, "%s, %s with an earlier key", counted(r.Keys, "key"), counted(r.Repeated, "record"))
 	if r.Collisions > 0 {
-		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace",
-			words.Grouped(r.Collisions), words.Grouped(r.Colliding))
+		fmt.Fprintf(b, "; different values make the same key: %s, %s that another one would replace",
+			counted(r.Collisions, "key"), counted(r.Colliding, "record"))
 	}
 	b.WriteString("\n")
 	if r.Repeated > 0 {
-		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different",
-			words.Grouped(r.Equal), words.Grouped(r.Different))
+		fmt.Fprintf(b, "of these, %s equal to the first with the key, %s different", words.Grouped(r.Equal),
+			words.Grouped(r.Different))
 		if r.Different > 0 {
 			fmt.Fprintf(b, ": %s", fateOfRepeats(write))
 		}

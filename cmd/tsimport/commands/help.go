@@ -159,7 +159,22 @@ func (h *help) text() string {
 		h.lines(0, fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown,
 			h.shown+h.hidden, strings.Join(h.groupNames(), ", ")))
 	}
+	if rare := h.rare(); h.part == allFlags && len(rare) > 0 {
+		h.b.WriteByte('\n')
+		h.lines(0, "For rare needs: "+strings.Join(rare, ", ")+".")
+	}
 	return h.b.String()
+}
+
+// rare returns the flags that no list shows.
+func (h *help) rare() (names []string) {
+	for _, f := range h.command.Flags {
+		name := f.Names()[0]
+		if o := options.For(h.command.Name, name); o != nil && o.Rare(h.command.Name) {
+			names = append(names, "--"+name)
+		}
+	}
+	return names
 }
 
 // lines writes a text in indented lines.

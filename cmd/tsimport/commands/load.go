@@ -32,7 +32,8 @@ func loadCommand(in *invocation) *cli.Command {
 		Description: inputsHelp + "\n" +
 			databaseHelp + " The folder of an archive can be given too.\n" +
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
-			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
+			"The run folder holds the rejected records, their reasons, the summary and report.html, which shows what limited " +
+			"the load (docs/tuning.md). Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  flagsOf(options.Load | options.Ending),
 		Action: in.with(options.Load|options.Ending, load),

@@ -43,8 +43,8 @@ func runCommand(in *invocation) *cli.Command {
 		Description: "A job file names loads, copies, syncs and exports; its keys are the names of flags (docs/jobs.md). " +
 			"NAME runs only these loads.\n" +
 			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a " +
-			"job that has not finished; loads that are done are not run again. A flag that is given here is that of every " +
-			"load, before what the file says; memory, requests in flight and ceilings are those of all loads together.\n" +
+			"job that has not finished; loads that are done are not run again. The flags of loads that are listed below apply " +
+			"to every load, before what the file says; memory, requests in flight and ceilings are for all loads together.\n" +
 			"The exit code is the first of 130, 143, 129, 141, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
 		Action: in.with(options.Reaching|options.Ending, func(c *call) error { return runJob(c, in) }),
