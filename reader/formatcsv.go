@@ -358,7 +358,8 @@ func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	}
 	names := s.o.Names
 	if names != nil && len(names) != width {
-		return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name, len(names), width)
+		return fmt.Errorf("read %s: --names has %d names, but the first valid record has %d fields", s.Name,
+			len(names), width)
 	}
 	for i := len(names); i < width; i++ {
 		names = append(names, fmt.Sprintf("c%d", i+1))

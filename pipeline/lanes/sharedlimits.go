@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -117,18 +118,9 @@ func (s *share) begin(now time.Time) time.Duration {
 // mayFly reports whether another request of the load may be in flight.
 func (s *share) mayFly(now time.Time) bool {
 	l := s.of
-	if l.requests == 0 {
-		return true
-	}
-	if l.inFlight >= l.requests {
-		return false
-	}
-	for _, o := range l.loads {
-		if o != s && o.inFlight < s.inFlight && !o.refused.IsZero() && now.Sub(o.refused) < refusedLately {
-			return false
-		}
-	}
-	return true
+	return l.requests == 0 || l.inFlight < l.requests && !slices.ContainsFunc(l.loads, func(o *share) bool {
+		return o != s && o.inFlight < s.inFlight && !o.refused.IsZero() && now.Sub(o.refused) < refusedLately
+	})
 }
 
 func (s *share) sent(now time.Time, rows int, units, bytes float64) {

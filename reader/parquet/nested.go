@@ -34,9 +34,13 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 			c.fail(errLevels)
 		}
 	}
-	if a.root.element.repetition == optional && a.root.first != nil && a.absent(a.root) {
+	def := a.root.def
+	if a.root.element.repetition == repeated {
+		def-- // of the parent: without values, the field is an empty list
+	}
+	if l := a.root.first; l != nil && a.column(l).defs[a.column(l).at] < uint32(def) {
 		*d = record.Datum{}
-		a.pass(a.root)
+		a.passBelow(a.root, uint32(def))
 		return nil
 	}
 	a.field(a.root)

@@ -181,6 +181,26 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	conformance.Equal(t, strings.Join(f.Columns(), " "), "id list bare struct.a struct.b map pairs deep when raw", "flat")
 }
 
+func TestFlattenedNullStructHasNoEmptyLists(t *testing.T) {
+	type lists struct {
+		Bare []string         `parquet:"bare"`
+		List []int64          `parquet:"list,list"`
+		Map  map[string]int64 `parquet:"map"`
+	}
+	type row struct {
+		S *lists `parquet:"s,optional"`
+	}
+	var b bytes.Buffer
+	must(t, pq.Write(&b, []row{{}, {&lists{}}}))
+	var got []string
+	_, _, err := loadAll(b.Bytes(), "x.parquet", Options{Flatten: true}, func(r *record.Record) {
+		for i := range r.Fields {
+			got = append(got, string(r.Fields[i].Bytes))
+		}
+	})
+	conformance.True(t, err == nil && strings.Join(got, " ") == "   [] [] {}", "%q, %v", got, err)
+}
+
 func TestNestedInvalidUTF8RejectsRecord(t *testing.T) {
 	var b bytes.Buffer
 	must(t, pq.Write(&b, []shapes{{Bare: []string{"\xff"}}, {Bare: []string{"ok"}}}))
