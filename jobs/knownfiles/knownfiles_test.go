@@ -591,9 +591,11 @@ func TestResumedLoadSelectsTheSameInputs(t *testing.T) {
 		earlier []string
 		want    string
 	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone, which the unfinished run"}} {
-		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier, nil)
+		got, notes, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier, nil)
 		conformance.True(t, (err == nil) == (c.want == "") && strings.Contains(fmt.Sprint(err), c.want) &&
 			(err != nil || len(got) == 1 && got[0].Name == found[0].Name), "%v: %v, %v", c.earlier, got, err)
+		conformance.True(t, err != nil || len(notes) == 1 && strings.Contains(notes[0], "0: left to the next load"),
+			"a later input: %q", notes)
 	}
 }
 

@@ -104,6 +104,11 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 		if s.items, err = pick(input.Others(found, without), earlier); err != nil {
 			return nil, nil, err
 		}
+		if s.ledger != nil {
+			if notes, err = s.later(ctx, found, earlier); err != nil {
+				return nil, nil, err
+			}
+		}
 	} else {
 		if s.items, notes, err = s.whole(ctx, found); err != nil {
 			return nil, nil, err
@@ -174,6 +179,22 @@ func pick(found []input.Item, names []string) (items []input.Item, err error) {
 		items = append(items, found[i])
 	}
 	return items, nil
+}
+
+// later names the inputs that have come since the load that is resumed began.
+func (s *Selector) later(ctx context.Context, found []input.Item, earlier []string) (notes []string, err error) {
+	items, _, err := s.whole(ctx, found)
+	begun := map[string]bool{}
+	for _, name := range earlier {
+		begun[name] = true
+	}
+	var since []string
+	for i := range items {
+		if n := NameOf(&items[i]); !begun[items[i].Name] && s.ledger.files[n].Name == "" && s.ledger.bad[n].Name == "" {
+			since = append(since, items[i].Name)
+		}
+	}
+	return appendNote(nil, since, "left to the next load: this one resumes an earlier one"), err
 }
 
 // places maps the names of items to their positions.
