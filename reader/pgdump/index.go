@@ -25,7 +25,8 @@ var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
 // Index finds the tables in a dump. It fails if the text cannot be read. For an incomplete dump it sets Truncated.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{}}
+	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{},
+		composites: map[string][]sqldump.Column{}}
 	for {
 		line, err := x.Line()
 		if err == nil && len(line) > 0 {
@@ -41,8 +42,9 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	sqldump.Indexing                   // Schema is used for dumps from before PostgreSQL 10.3
-	domains          map[string]string // by name: types of domains
+	sqldump.Indexing                             // Schema is used for dumps from before PostgreSQL 10.3
+	domains          map[string]string           // by name: types of domains
+	composites       map[string][]sqldump.Column // by name: columns of composite types
 }
 
 // statement processes a line, and the statement that ends there, if any.

@@ -106,6 +106,29 @@ func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
 	}
 }
 
+func TestTypesOfColumnsComeFromAllStatements(t *testing.T) {
+	const create = "CREATE TYPE public.r AS (\n    id bigint,\n    b bytea\n);\nCREATE DOMAIN public.storage AS integer;\n" +
+		"CREATE TABLE public.par (\n    id bigint,\n    b bytea\n);\nCREATE TABLE public.child (\n    exclude bytea,\n    " +
+		"s public.storage\n)\nINHERITS (public.par);\nCREATE TABLE public.typed OF public.r (\n    id NOT NULL\n);\n"
+	const rows = "COPY public.child (id, b, exclude, s) FROM stdin;\n1\t\\\\x00\t\\\\x01\t7\n\\.\n" +
+		"COPY public.typed (id, b) FROM stdin;\n1\t\\\\x00\n\\.\nCOPY public.par (id, b) FROM stdin;\n\\.\n"
+	d := conformance.Try(Index(strings.NewReader(create + rows))).Must(t)
+	for name, want := range map[string][]record.Kind{
+		`"public"."child"`: {record.Integer, record.Binary, record.Binary, record.Integer},
+		`"typed"`:          {record.Integer, record.Binary}, "par": {record.Integer, record.Binary},
+	} {
+		of, err := d.Choose(name)
+		conformance.MustTrue(t, err == nil, "%v", err)
+		for i, c := range of.Columns {
+			conformance.Equal(t, c.Kind, want[i], "%s %s", name, c.Name)
+		}
+		conformance.Equal(t, strings.Contains(of.Note, "tables that inherit"), name == "par", "%s", of.Note)
+	}
+	part := create[strings.Index(create, "CREATE TABLE public.child"):]
+	of, err := conformance.Try(Index(strings.NewReader(part + rows))).Must(t).Choose("child")
+	conformance.True(t, err == nil && strings.HasSuffix(of.Note, ": id, b"), "%v, %+v", err, of)
+}
+
 func TestBadValueRejectsRow(t *testing.T) {
 	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger},
 		{Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean,

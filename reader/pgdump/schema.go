@@ -36,12 +36,16 @@ var forms = map[string]struct {
 // create processes a CREATE statement, given the tokens after CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
-		parts, after := sqldump.Name(after)
-		if len(parts) == 1 && x.Schema != "" {
-			parts = []string{x.Schema, parts[0]}
-		}
+		name, after := typeName(after)
 		if after, ok := sqldump.Words(after, "AS"); ok {
-			x.domains[strings.Join(parts, ".")], _ = typeName(after) // under the name that typeName returns
+			x.domains[x.qualified(name)], _ = typeName(after)
+		}
+		return
+	}
+	if after, ok := sqldump.Words(tokens, "TYPE"); ok {
+		name, after := x.name(after)
+		if after, ok := sqldump.Words(after, "AS"); ok && len(after) > 0 && after[0].Is("(") {
+			x.composites[name], _ = x.columns(after)
 		}
 		return
 	}
@@ -54,19 +58,49 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 	name, after := x.name(after)
 	t := x.Dump.Add(name)
-	items, rest := sqldump.Items(after)
-	for _, item := range items {
-		if c, ok := x.column(item); ok {
-			t.Columns = append(t.Columns, c)
-		}
+	columns, rest := x.columns(after)
+	if of, ok := sqldump.Words(after, "OF"); ok {
+		of, _ := x.name(of)
+		columns = x.composites[of]
 	}
+	t.Columns = append(t.Columns, columns...)
 	if _, ok := sqldump.Words(rest, "PARTITION", "BY"); ok {
 		t.Refused = "it is partitioned, and its partitions hold the rows; name a partition, or load the live table"
 	}
+	if rest, ok = sqldump.Words(rest, "INHERITS"); !ok {
+		return
+	}
+	parents, _ := sqldump.Items(rest)
+	for _, tokens := range parents {
+		name, _ := x.name(tokens)
+		if of := x.Dump.Find(name); of != nil {
+			t.Columns = append(t.Columns, of.Columns...) // of two columns of a name, the first counts
+			of.Note = "rows of tables that inherit from it are not loaded with it"
+		}
+	}
 }
 
-// constraints lists words that begin items other than columns.
-var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
+// columns parses the columns in parentheses, and returns the tokens after them.
+func (x *index) columns(tokens []sqldump.Token) (columns []sqldump.Column, rest []sqldump.Token) {
+	items, rest := sqldump.Items(tokens)
+	for _, item := range items {
+		if c, ok := x.column(item); ok {
+			columns = append(columns, c)
+		}
+	}
+	return columns, rest
+}
+
+// qualified returns the name of a type with its schema.
+func (x *index) qualified(name string) string {
+	if x.Schema == "" || strings.Contains(name, ".") {
+		return name
+	}
+	return x.Schema + "." + name
+}
+
+// constraints lists words that begin items other than columns. They are reserved: a column of such a name is quoted.
+var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "LIKE"}
 
 // column parses an item in CREATE TABLE. It returns false if that is not a column.
 func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
@@ -77,10 +111,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	c.SQL, _ = typeName(item[1:])
 	base := c.SQL
 	for range len(x.domains) + 1 {
-		of, is := x.domains[base]
-		if !is && x.Schema != "" {
-			of, is = x.domains[x.Schema+"."+base]
-		}
+		of, is := x.domains[x.qualified(base)]
 		if !is {
 			break
 		}
@@ -108,13 +139,13 @@ func withoutSize(name string) string {
 }
 
 // afterType lists words that can follow a column's type.
-var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK",
-	"REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
+var afterType = []string{"AS", "NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE",
+	"CHECK", "REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
 
 // typeName returns the name of the type at the start of tokens, with one space between words.
 func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	tight := true
-	for len(tokens) > 0 && !slices.ContainsFunc(afterType, tokens[0].Is) {
+	for len(tokens) > 0 && (strings.HasSuffix(name, ".") || !slices.ContainsFunc(afterType, tokens[0].Is)) {
 		t := tokens[0]
 		mark := !t.Quoted && strings.Contains("().,[]", t.Text)
 		if !mark && !tight {

@@ -118,8 +118,9 @@ func (t *Table) isCalled(name string) bool {
 	if err != nil {
 		return false
 	}
-	last := parts[len(parts)-1]
-	return name == strings.Join(parts, ".") || name == last || name == sqlname.Part(last)
+	asked, _ := sqlname.Split(name)
+	last := parts[len(parts)-1:]
+	return slices.Equal(asked, parts) || slices.Equal(asked, last) || name == strings.Join(parts, ".") || name == last[0]
 }
 
 // shownTables is the largest number of tables that a message lists.
@@ -176,14 +177,16 @@ func (t *Table) Arrange(names []string, unknown record.Kind) {
 	}
 	created := t.Columns
 	t.Columns = nil
+	var untyped, missing []string
 	for _, name := range names {
 		c := Column{Name: name, Kind: unknown}
 		if i := slices.IndexFunc(created, func(c Column) bool { return c.Name == name }); i >= 0 {
 			c = created[i]
+		} else {
+			untyped = append(untyped, name)
 		}
 		t.Columns = append(t.Columns, c)
 	}
-	var missing []string
 	for _, c := range created {
 		if !slices.Contains(names, c.Name) {
 			missing = append(missing, c.Name)
@@ -192,6 +195,8 @@ func (t *Table) Arrange(names []string, unknown record.Kind) {
 	switch {
 	case len(created) == 0:
 		t.Note = "the dump does not create it, so types come from its values"
+	case len(untyped) > 0:
+		t.Note = "the dump lacks the types of some columns, so they come from the values: " + strings.Join(untyped, ", ")
 	case len(missing) > 0:
 		t.Note = "the dump has no values of generated columns: " + strings.Join(missing, ", ")
 	}
