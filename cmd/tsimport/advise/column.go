@@ -275,15 +275,3 @@ func percent(share float64) string {
 	}
 	return "0 %"
 }
-
-func bytesText(n int64) string {
-	for _, u := range []struct {
-		bytes float64
-		name  string
-	}{{1 << 40, "TB"}, {1 << 30, "GB"}, {1 << 20, "MB"}, {1 << 10, "KB"}} {
-		if float64(n) >= u.bytes {
-			return fmt.Sprintf("%.1f %s", float64(n)/u.bytes, u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
-}

@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/advise/simulate"
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
+	"example.com/tsimport/internal/words"
 )
 
 // fix looks for a better key based on the candidate, and simulates it.
@@ -129,19 +130,19 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 			step.Verdict = NotRecommended
 			step.Reason = fmt.Sprintf(
 				"does not help: each %s has one %s, so at %s times the rows the largest value still has %s", nameOf(before),
-				partner.name, times(s.Growth), bytesText(step.GrownBytes))
+				partner.name, times(s.Growth), words.Bytes(step.GrownBytes))
 			if rows < 1.5 {
 				step.Reason = fmt.Sprintf("does not help: hardly any %s occurs twice here, and the %d values of %s are assumed "+
 					"to depend on it, so at %s times the rows the largest value still has %s",
-					nameOf(before), s.distinctOf(partner), partner.name, times(s.Growth), bytesText(step.GrownBytes))
+					nameOf(before), s.distinctOf(partner), partner.name, times(s.Growth), words.Bytes(step.GrownBytes))
 			} else if each >= 1.05 {
 				step.Reason = fmt.Sprintf("does not help enough: at %s times the rows the largest value still has %s",
-					times(s.Growth), bytesText(step.GrownBytes))
+					times(s.Growth), words.Bytes(step.GrownBytes))
 			}
 		}
 		if !step.Over10GB && step.Share >= goodShare {
 			f := s.splice(parts)
-			f.Why = fmt.Sprintf("at %s times the rows its largest value has %s", times(s.Growth), bytesText(step.GrownBytes))
+			f.Why = fmt.Sprintf("at %s times the rows its largest value has %s", times(s.Growth), words.Bytes(step.GrownBytes))
 			return f
 		}
 	}

@@ -344,14 +344,14 @@ func (s *survey) reason(c *Candidate) string {
 		return fmt.Sprintf("rows that arrive together have neighbouring keys: %s although no value is too hot", used)
 	case tooLarge:
 		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB",
-			times(s.Growth), bytesText(c.GrownBytes))
+			times(s.Growth), words.Bytes(c.GrownBytes))
 	case digitText:
 		return fmt.Sprintf("even (%s), but its digits are texts: they sort as 10, 100, 9, not as numbers", used)
 	}
 	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s",
 		words.Grouped(c.Distinct), percent(c.Hottest), used)
 	if s.Growth != 1 {
-		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), bytesText(c.GrownBytes))
+		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), words.Bytes(c.GrownBytes))
 	}
 	return reason
 }

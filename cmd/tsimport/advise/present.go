@@ -180,7 +180,7 @@ func (s *survey) present() {
 	}
 	if v := l.top[0]; v.Bytes > table.LargestValue {
 		say(LargeValue, "%s %s has %s in %s rows; one value of the partition key should stay below 10 GB", p.PartitionKey,
-			v.Value, bytesText(v.Bytes), words.Grouped(v.Rows))
+			v.Value, words.Bytes(v.Bytes), words.Grouped(v.Rows))
 	}
 	most := slices.MaxFunc(l.top, func(a, b ValueSize) int { return cmp.Compare(a.Rows, b.Rows) })
 	if share := float64(most.Rows) / float64(l.rows); share > 1.5/float64(s.Partitions) && l.rows >= coldLeast {
