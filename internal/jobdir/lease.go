@@ -71,6 +71,8 @@ const leaseVersion = 1
 // Lease is held by at most one process at a time.
 type Lease struct {
 	Epoch int64
+	// Waited means that another process held the lease when this one first looked.
+	Waited bool
 	// Former means that requests of an earlier holder may still be carried out, for example because it was killed.
 	Former bool
 	// FormerFor limits how long from now such requests of an earlier holder may be carried out; 0 means unknown.
@@ -224,6 +226,9 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 		}
 		if file.Released || asked-since >= Term {
 			l, err := take(ctx, s, o, last+1, body)
+			if l != nil {
+				l.Waited = waiting
+			}
 			if l != nil || err != nil {
 				return l, err
 			}

@@ -104,6 +104,13 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return nil, known, err
 	}
 	o.state = jobdir.NewMirror(load, l)
+	if l.Waited && !l.Former && !r.OnlyNew { // the holder ended by itself
+		unfinished, err := o.state.Unfinished(ctx)
+		if err == nil && !unfinished {
+			err = errors.New("another process has ended this load meanwhile; repeat the command to load its inputs once more")
+		}
+		return store, known, err
+	}
 	return store, known, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
@@ -403,4 +405,34 @@ func listening(t *testing.T, answer []byte) string {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// A load that waited for the same load of another process does not load everything a second time.
+func TestSameLoadOfAnotherProcessIsNotRepeated(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "a.csv", "id,n\nx,1\n")
+	load := []string{"load", "a.csv", "--table", "t", "--pk", "id", "--mode", "increment", "--create", "--state", "state"}
+	tsimport(0, load...)
+	place := conformance.Try(filepath.Glob("state/loads/*")).Must(t)[0]
+	store := conformance.Try(jobdir.Open(t.Context(), place, jobdir.Options{})).Must(t)
+	other := conformance.Try(jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: jobdir.Term})).Must(t)
+	out := &releasing{lease: other}
+	conformance.Equal(t, Run(append([]string{"tsimport"}, load...), io.Discard, out), exitcode.Failed, "exit code")
+	conformance.Contains(t, out.String(), "another process has ended this load meanwhile", "message")
+	tsimport(0, load...)
+	tsimport(0, "export", "--table", "t", "--columns", "n", "-o", "all.csv")
+	conformance.Equal(t, string(conformance.Try(os.ReadFile("all.csv")).Must(t)), "id,n\nx,2\n", "after two loads")
+}
+
+// releasing releases a lease as soon as a message says that it is waited for.
+type releasing struct {
+	bytes.Buffer
+	lease *jobdir.Lease
+}
+
+func (r *releasing) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte("waiting: ")) {
+		_ = r.lease.Release() // the load would wait for a minute
+	}
+	return r.Buffer.Write(text)
 }
