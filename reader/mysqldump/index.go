@@ -37,6 +37,7 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 type index struct {
 	sqldump.Indexing
 	delimiter string
+	binary    bool           // whether texts are as the server keeps them, in the character sets of their columns
 	utc       bool           // whether times in columns of type timestamp are in UTC
 	last      *sqldump.Table // table of the previous statement, if that had rows
 }
@@ -148,7 +149,7 @@ func (x *index) take(statement []byte) error {
 	return nil
 }
 
-// unicode lists character sets of dumps whose texts are UTF-8. With binary, texts are kept as bytes.
+// unicode lists character sets of dumps whose texts are UTF-8, with binary if those of the columns are.
 var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 
 // set processes a SET statement, given the tokens after SET.
@@ -162,6 +163,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {
 				return fmt.Errorf("at byte %d: the dump is in %s; dump again with --default-character-set=utf8mb4", x.From, charset)
 			}
+			x.binary = strings.EqualFold(tokens[1].Text, "binary")
 		}
 		if i+2 < len(tokens) && t.Is("TIME_ZONE") && tokens[i+1].Is("=") && (i == 0 || !tokens[i-1].Is("@")) {
 			x.utc = tokens[i+2].Text == "'+00:00'"

@@ -52,6 +52,13 @@ func (x *index) create(tokens []sqldump.Token) {
 		t.Refused = "the dump creates it twice, and may be several dumps; split it"
 		return
 	}
+	for i := range max(2, len(after)) - 2 {
+		named := after[i].Is("CHARACTER") && after[i+1].Is("SET") || after[i].Is("CHARSET") && after[i+1].Is("=")
+		charset := strings.ToLower(after[i+2].Text)
+		if x.binary && named && charset != "ascii" && !slices.Contains(unicode, charset) {
+			t.Refused = "its texts are in " + charset + "; dump again with --default-character-set=utf8mb4"
+		}
+	}
 	items, _ := sqldump.Items(after)
 	for _, item := range items {
 		if after, ok := sqldump.Words(item, "PRIMARY", "KEY"); ok {

@@ -44,9 +44,6 @@ func (v *values) next(scratch *[]byte) (one value, err error) {
 		return one, errValue
 	case begins(rest, "NULL"):
 		v.pos += len("NULL")
-	case rest[0] == '\'':
-		one.form = quoted
-		one.text, err = v.string(scratch)
 	case begins(rest, "_binary "):
 		v.pos += len("_binary ")
 		if v.space(); v.pos == len(v.text) {
@@ -73,7 +70,7 @@ func (v *values) space() {
 	}
 }
 
-// plain parses a number, bytes or, after _binary, a text.
+// plain parses a number, bytes or a text.
 func (v *values) plain(scratch *[]byte) (one value, err error) {
 	rest := v.text[v.pos:]
 	switch {

@@ -142,16 +142,13 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 			err = errBoolean
 		}
 	case asBytes:
-		out, wrong := appendBytes(p.scratch, text)
-		v.Bytes, err = p.keep(out), wrong
+		v.Bytes, err = p.keep(appendBytes(p.scratch, text))
 	case asTime:
-		v.Bytes = p.keep(appendTime(p.scratch, text))
+		v.Bytes, err = p.keep(appendTime(p.scratch, text), nil)
 	case asZoned:
-		out, wrong := appendZoned(p.scratch, text)
-		v.Bytes, err = p.keep(out), wrong
+		v.Bytes, err = p.keep(appendZoned(p.scratch, text))
 	case asInterval:
-		out, wrong := appendInterval(p.scratch, text)
-		v.Bytes, err = p.keep(out), wrong
+		v.Bytes, err = p.keep(appendInterval(p.scratch, text))
 	}
 	if err == nil {
 		*d = v
@@ -160,8 +157,8 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 }
 
 // keep sets scratch to out, to which a value was appended, and returns the value.
-func (p *Parser) keep(out []byte) []byte {
+func (p *Parser) keep(out []byte, err error) ([]byte, error) {
 	from := len(p.scratch)
 	p.scratch = out
-	return out[from:len(out):len(out)]
+	return out[from:len(out):len(out)], err
 }
