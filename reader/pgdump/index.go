@@ -33,7 +33,13 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 			err = x.statement(line)
 		}
 		if errors.Is(err, io.EOF) {
-			return x.Finish(), nil
+			d := x.Finish()
+			for _, t := range d.Tables {
+				if t.From == 0 && t.Refused == "" && len(t.Columns) > 0 && d.Truncated == nil { // even without rows it has a COPY
+					t.Refused = "its rows are not in the dump; dump again without --schema-only and --exclude-table-data"
+				}
+			}
+			return d, nil
 		}
 		if err != nil {
 			return nil, err

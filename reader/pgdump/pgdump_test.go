@@ -88,6 +88,7 @@ func TestTextsNotFromPgDumpAreRefused(t *testing.T) {
 		"CREATE TABLE a (x int);\nINSERT INTO a VALUES (1);\n":             "without --inserts",
 		"COPY a (x) FROM stdin;\n1\n\\.\nCOPY a (x) FROM stdin;\n1\n\\.\n": "several places",
 		"COPY a  FROM stdin;\n\n\\.\n":                                     "has no columns",
+		"CREATE FOREIGN TABLE a (x int) SERVER s;\n":                       "not in the dump",
 		"CREATE TABLE a ();\n":                                             "does not state its columns",
 	})
 }
