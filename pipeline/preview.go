@@ -23,6 +23,7 @@ type Preview struct {
 	Target    PreviewTable
 	Sample    PreviewSample
 	Columns   []ledger.ReportColumn
+	Empty     bool          // no input has a record, so that no table is made
 	Wide      bool          // records describe themselves: rows may have other columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
 	Distinct  bool          // as in plan.Plan
@@ -83,7 +84,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	p := a.planned
 	v := &Preview{
 		Target:  PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Distinct: p.Distinct,
+		Columns: newReport(&cfg, p, a.started).Schema, Empty: p.Empty, Wide: p.Wide, Merging: p.Merging, Distinct: p.Distinct,
 		Through: p.ReadThrough(), Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	if v.Target.Create {

@@ -80,6 +80,18 @@ func TestLoadsArePlannedInStartOrder(t *testing.T) {
 		"of two at a time, only what after: names is waited for")
 }
 
+func TestPlanOfSmallFileCountsEachRecordOnce(t *testing.T) {
+	l := &loadPlan{Rows: 2, RowsAre: rowsExact, New: &planNew{Key: []string{"id:integer"}}}
+	l.sampled(128, 64)
+	conformance.True(t, l.Sampled == 2 && l.Rejected == 1, "%d of %d", l.Rejected, l.Sampled)
+	for unmade, want := range map[bool]string{false: "would be made", true: "is not made"} {
+		l.New.unmade = unmade
+		l.describeTable(func(_, format string, a ...any) {
+			conformance.True(t, strings.Contains(fmt.Sprintf(format, a...), want), "%v: %s %q", unmade, format, a)
+		})
+	}
+}
+
 func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 	cost := func(change func(l *loadPlan, cfg *pipeline.Config)) *loadPlan {
 		p := plannerOf(1)

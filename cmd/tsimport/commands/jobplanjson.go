@@ -121,4 +121,5 @@ type planNew struct {
 	Key    []string `json:"key"`
 	Ranges int      `json:"ranges"`
 	By     string   `json:"by,omitempty"` // earlier load that creates the table
+	unmade bool     // the load has no records and does not create it
 }

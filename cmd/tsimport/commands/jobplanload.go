@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -216,8 +217,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	}
 	l.More, l.Decisions = v.Wide, v.Decisions
 	l.lookAtTable(v, by, place)
-	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Sample.Looked, v.Sample.Rejected, v.Sample.FirstReject,
-		v.Sample.HotKeys
+	l.sampled(v.Sample.Looked, v.Sample.Rejected)
+	l.FirstReject, l.HotKeys = v.Sample.FirstReject, v.Sample.HotKeys
 	if v.Merging != nil && cfg.Read.Look != nil {
 		l.note(v.Merging.Text() + "; the load reads all rows first")
 	}
@@ -234,11 +235,19 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	return nil
 }
 
+// sampled sets the figures of the sample. In a small file its places overlap, and records are counted several times.
+func (l *loadPlan) sampled(looked, rejected int64) {
+	if l.RowsAre == rowsExact && looked > l.Rows {
+		looked, rejected = l.Rows, int64(math.Ceil(float64(rejected)*float64(l.Rows)/float64(looked)))
+	}
+	l.Sampled, l.Rejected = looked, rejected
+}
+
 // lookAtTable describes the table. by is the load that creates it, or nil if it exists or this load creates it.
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Target.Create:
-		l.New = &planNew{Key: plan.KeyTexts(v.Target.Key), Ranges: v.Target.Ranges}
+		l.New = &planNew{Key: plan.KeyTexts(v.Target.Key), Ranges: v.Target.Ranges, unmade: v.Empty}
 		if by != nil {
 			l.New.By = by.Name
 		} else {

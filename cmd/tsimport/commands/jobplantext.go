@@ -157,6 +157,8 @@ func (l *loadPlan) describeTable(add func(what, format string, a ...any)) {
 		text := "does not exist; it would be made"
 		if n.By != "" {
 			text = "does not exist; load " + n.By + " makes it before"
+		} else if n.unmade {
+			text = "does not exist, and without records is not made"
 		} else if n.Ranges > 1 {
 			text += fmt.Sprintf(" with %d ranges", n.Ranges)
 		}
