@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -172,17 +173,30 @@ func TestInterruptedExportContinues(t *testing.T) {
 	}
 }
 
-// keysOf holds ordering keys in memory.
+// keysOf holds ordering keys in memory. nil stands for an error.
 type keysOf [][]byte
 
 func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for _, key := range k {
+			if key == nil {
+				yield(nil, errFull)
+				return
+			}
 			if bytes.Compare(key, first) >= 0 && !yield(key, nil) {
 				return
 			}
 		}
 	}
+}
+
+// firstKeys returns the keys of a world's first n rows.
+func firstKeys(n int64) (keys keysOf) {
+	for i := range n {
+		keys = append(keys, table.OrderingKey(append(values(i/perKey),
+			table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i)})))
+	}
+	return keys
 }
 
 // TestStoppedKeyExportContinuesAtTheFirstUnreadKey has a service that refuses one request and accepts later ones.
@@ -191,12 +205,7 @@ func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	w := newWorld(t, rows)
 	c := w.config(JSONL)
 	want := w.text(t, c)
-	var keys keysOf
-	for i := range int64(rows) {
-		keys = append(keys, table.OrderingKey(append(values(i/perKey),
-			table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i)})))
-	}
-	c.Keys, c.Path = keys, filepath.Join(t.TempDir(), "out")
+	c.Keys, c.Path = firstKeys(rows), filepath.Join(t.TempDir(), "out")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
 	w.faults.Change(func(op string) bool { return op == "BatchGetRow" }, func(r faults.Request) faults.Fault {
@@ -530,4 +539,69 @@ func TestServerTextIsEscaped(t *testing.T) {
 	}
 	err := newServerText(io.Discard, Postgres, []string{"id"}).field(0, table.Value{Type: table.String, Bytes: []byte{0}})
 	conformance.Equal(t, errors.As(err, new(*CannotHold)), true, "a zero byte in a text: %v", err)
+}
+
+func TestRowThatAFormatCannotHoldIsAnError(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, tt := range []struct{ format, key, value string }{{CSV, "\xff", ""}, {CSV, "k", "\xff"}, {JSONL, "\xff", ""},
+		{Postgres, "\x00", ""}, {Postgres, "k", "\x00"}, {Typed, "k", strings.Repeat("long", 500_000)}} {
+		r := &scan.Row{PrimaryKey: &tablestore.PrimaryKey{}}
+		r.PrimaryKey.AddPrimaryKeyColumn("p", int64(1))
+		r.PrimaryKey.AddPrimaryKeyColumn("k", tt.key)
+		for i := range int64(20) {
+			r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: "c", Value: tt.value, Timestamp: 99 - i})
+		}
+		c := w.config(tt.format)
+		e := newExporter(t.Context(), &c)
+		var f scan.Formatter = newServerText(io.Discard, Postgres, []string{"p", "k", "c"})
+		if tt.format != Postgres {
+			f = conformance.Try(e.lines(io.Discard, false)).Must(t)
+		}
+		err := newRowWriter(e, f, nil).row(nil, conformance.Try(client.PackRow(plainbuffer.Names{}, r)).Must(t))
+		conformance.True(t, errors.As(err, new(*CannotHold)) && e.result.Rows == 0, "%s, key %q: %v", tt.format, tt.key, err)
+	}
+}
+
+// small is a disk with room for some bytes.
+type small struct{ room int }
+
+func (s *small) Write(p []byte) (int, error) {
+	if s.room -= len(p); s.room < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// TestExportWithoutAllRowsFails has keys, requests, conditions and writes that fail.
+func TestExportWithoutAllRowsFails(t *testing.T) {
+	w := newWorld(t, 300)
+	where := conformance.Try(keyexpr.CompileWhere("int(c4) > 0")).Must(t)
+	fails := func(c Config, room int, want string) {
+		conformance.Refused(t, conformance.ErrorOf(To(t.Context(), c, &small{room})), want, "%s, %d bytes", c.Format, room)
+	}
+	for _, c := range []Config{w.config(CSV), w.config(CSV, "n"), w.config(JSONL), w.config(Typed), w.config(Parquet),
+		w.config(MySQL), w.config(Postgres)} {
+		want := w.text(t, c)
+		for _, room := range []int{0, len(want) / 2, len(want) - 1} {
+			fails(c, room, errFull.Error())
+		}
+		c.Scan.Where = where
+		fails(c, 1e6, "evaluate a row")
+		c.Scan.Where, c.Keys = nil, append(firstKeys(1), nil)
+		fails(c, 1e6, errFull.Error())
+		c.Keys, c.Limit = firstKeys(300), 5
+		conformance.Equal(t, conformance.Try(To(t.Context(), c, io.Discard)).Must(t).Rows, 5, "rows of %s", c.Format)
+		w.faults.Change(func(op string) bool { return op == "BatchGetRow" },
+			func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} })
+		fails(c, 1e6, "OTSAuthFailed")
+		w.faults.Change(nil, nil)
+	}
+	mysql := w.config(MySQL)
+	e := newExporter(t.Context(), &mysql)
+	e.result.Rows = 1
+	conformance.Refused(t, e.replay(io.Discard, strings.NewReader("")), "", "the kept rows lack one")
+	c := w.archive(t.TempDir() + "/a")
+	c.Scan.Where = where
+	conformance.Refused(t, conformance.ErrorOf(ToArchive(t.Context(), c)), "evaluate a row", "an archive")
+	conformance.Refused(t, (&output{path: c.Dir}).mark(state{}), "write output", "rows without a file were recorded")
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/jsonl"
@@ -98,12 +97,12 @@ func (f *typed) Write(r *scan.Fields) error {
 		func(c record.Cell) bool { return r.Wanted != nil && !r.Wanted[string(c.Name)] })
 	f.line = jsonl.AppendWide(f.line[:0], f.keys, rec)
 	if len(f.line) > longLine && !json.Valid(f.line) { // something was left out
-		row, err := new(client.PageMemory).Unpack(r.Row)
-		if err != nil {
-			return err
+		var key []table.Value
+		for _, v := range r.Key {
+			key = append(key, v.Value())
 		}
 		return &CannotHold{fmt.Sprintf("the row with the key %s is too long for a line that can be loaded again; keep it "+
-			"with --format archive", tablescan.ShowKey(row))}
+			"with --format archive", scan.KeyText(key))}
 	}
 	_, err := f.w.Write(f.line)
 	return err

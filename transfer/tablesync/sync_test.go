@@ -27,6 +27,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/verify"
 )
@@ -287,6 +288,9 @@ func TestResumedSyncWritesTheComparedRows(t *testing.T) {
 		copied := w.interruptedAt(w.config(w.write("a.csv", "id,n\na,2\nb,2\n")), 1).RunDir
 		must(t, os.CopyFS(copied+"-2", os.DirFS(copied)))
 		conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), cfg)), "2 unfinished runs of this sync", "error")
+		for _, cfg.Fresh = range []bool{true, false} {
+			conformance.Equal(t, w.sync(cfg).Resumed, false, "a sync that was started over is resumed")
+		}
 	}
 }
 
@@ -510,18 +514,18 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{MaxVersions: 3}, stringID)
 	now := time.Now().UnixMilli()
-	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\na,2,%d\na,3,%d\n", now, now-1, now-1)))
+	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,2,%d\na,3,%d\n", now-1, now-1)))
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
-	// Rows of one request do not wait for each other, so a second row that is refused would be written last.
+	// Rows of one request do not wait for each other, so a first row that is refused would be written last.
 	w.faults.Change(nil, func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
-			return map[bool]string{true: "OTSServerBusy"}[r.N == 0 && i == 1]
+			return map[bool]string{true: "OTSServerBusy"}[r.N == 0 && i == 0]
 		}}
 	})
 	s := w.sync(cfg)
-	conformance.True(t, s.Missing == 1 && s.Written == 3, "%s", s.counts())
-	w.wantRows("a v=1 v=3")
+	conformance.True(t, s.Missing == 1 && s.Written == 2, "%s", s.counts())
+	w.wantRows("a v=3")
 	wantCounts(t, w.sync(cfg), "equal 1")
 }
 
@@ -702,6 +706,21 @@ func TestSyncThatLeavesRowsOutHasTheExitCodeOfRejects(t *testing.T) {
 		c.s.conclude()
 		conformance.Equal(t, c.s.ExitCode, c.want, "%s, withheld %q", c.s.counts(), c.s.Withheld)
 	}
+}
+
+// A load that does not finish must not count as a finished sync, and rows must not be deleted after a failure.
+func TestUnfinishedSyncDoesNotConclude(t *testing.T) {
+	limit := &pipeline.Report{ReportOutcome: ledger.ReportOutcome{State: pipeline.StateErrorLimit, ExitCode: 4}}
+	r := &run{summary: new(Summary), drain: t.Context()}
+	must(t, r.stopped(limit, nil))
+	conformance.True(t, r.summary.State == limit.State && r.summary.ExitCode == 4, "%+v", r.summary)
+	why, err := (&run{summary: &Summary{PutsRejected: 2}}).mayDelete()
+	conformance.True(t, err == nil && why == "2 rows to put were rejected", "%q, %v", why, err)
+	conformance.True(t, withheld(new(Config), &state{Found: new(verify.Result)}) != "" && withheld(new(Config),
+		&state{Found: &verify.Result{Read: 3, Rejected: 2}}) != "", "rows are deleted")
+	t.Chdir(t.TempDir())
+	must(t, os.WriteFile(rundir.Root, nil, 0o600))
+	conformance.True(t, conformance.ErrorOf(unfinishedRuns("any")) != nil, "runs that cannot be listed count as none")
 }
 
 func TestOverlappingSyncsDoNotRunTogether(t *testing.T) {

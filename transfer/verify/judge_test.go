@@ -437,6 +437,9 @@ func TestUnreadableStoredRowsAreAnError(t *testing.T) {
 			}
 		}
 	}
+	for _, v := range []table.Value{{Type: table.Boolean, Int: 1}, {Type: table.Double, Double: 1}} {
+		conformance.Equal(t, delivered(new(record.Of(v))), client.SDKValue(v), "value of an archive")
+	}
 }
 
 // ranged is a source of three ranges of ten keys each.

@@ -527,3 +527,23 @@ func TestSortedKeysAreCompleteOrAnError(t *testing.T) {
 	}
 	conformance.True(t, failed != nil && read <= all.Count, "%d of %d keys are read, %v", read, all.Count, failed)
 }
+
+// A sync would delete rows whose records are not read.
+func TestUnreadRecordIsNotASurplusRow(t *testing.T) {
+	w := newWorld(t)
+	keys, text := [][]byte{}, "id,n\n"
+	for i := range 5000 {
+		keys = append(keys, table.AppendKey(nil, table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%04d", i)}))
+		text += fmt.Sprintf("k%04d,1\n", i)
+	}
+	cfg := w.config(t, w.make(t, table.Definition{}), text)
+	cfg.Memory, cfg.TempDir = 1, t.TempDir()
+	v := conformance.Try(newVerifier(t.Context(), &cfg)).Must(t)
+	defer v.plan.Close()
+	must(t, v.readInput(t.Context()))
+	defer v.sorted.Close()
+	for _, path := range conformance.Try(filepath.Glob(filepath.Join(cfg.TempDir, "*", "frames"))).Must(t) {
+		must(t, os.Truncate(path, conformance.Try(os.Stat(path)).Must(t).Size()/2))
+	}
+	conformance.Equal(t, (&again{of: v, tally: v.newTally(v.tables[0])}).compare(t.Context(), keys) != nil, true, "error")
+}

@@ -417,6 +417,8 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 	unlocked := func(dir string) *Place { return conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t) }
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
 	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil, "a folder below a file opens")
+	must(t, os.MkdirAll(filepath.Join(dir, "odd", lockName), 0o755))
+	conformance.Refused(t, unlocked(filepath.Join(dir, "odd")).Lock(t.Context()), "lock archive", "a folder as lock")
 	last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t")
 	conformance.True(t, last == nil && err == nil, "a missing folder: %+v, %v", last, err)
 	conformance.Refused(t, conformance.ErrorOf(unlocked(file).Latest(t.Context(), "here", "t")), "", "looked into a file")
