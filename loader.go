@@ -103,7 +103,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	case err != nil:
 		return cfg, err
 	case plan.IsTemplate(tableName):
-		return cfg, usagef("table %s: a loader writes to one table", tableName)
+		return cfg, usagef("table %s: the name is a template, but a loader writes to one table", tableName)
 	case table.CheckTableName(tableName) != nil:
 		return cfg, usagef("%v", table.CheckTableName(tableName))
 	case cfg.Write.Mode == table.Increment:

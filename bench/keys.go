@@ -37,7 +37,7 @@ type Keys struct {
 	cards *cardGenerator
 }
 
-// NewKeys returns a generator tuned for about rows keys. It can generate more.
+// NewKeys returns a generator. StudentCardKeys are tuned for the given number of rows; more keys can be generated.
 func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	k := &Keys{kind: kind, seed: mix(seed)}
 	switch kind {

@@ -141,7 +141,7 @@ func (s *jsonText) discover(head []byte) error {
 		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
 		case c != nil && c.Column != "" && of != nil:
-			return fmt.Errorf("read %s: --op-column %s: %s state their operation; leave it out", s.Name, c.Column, of.what)
+			return fmt.Errorf("read %s: omit --op-column %s: each record of %s has an operation", s.Name, c.Column, of.what)
 		case c == nil:
 			if err := s.refuseChanges(members); err != nil {
 				return err

@@ -56,24 +56,25 @@ func (o *Options) Check() error {
 	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
 		return fmt.Errorf("unknown limiter %q; want one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
+	kind := cmp.Or(o.Kind, TokenBucket)
 	for _, d := range []time.Duration{o.Burst, o.Window, o.MaxDelay, o.Hold, o.Lag} {
 		if d < 0 || d > longest {
-			return fmt.Errorf("limiter %s: want times of 0s to %v", o.Kind, longest)
+			return fmt.Errorf("limiter %s: want times of 0s to %v", kind, longest)
 		}
 	}
 	switch {
 	case !(o.Rate >= 0 && o.Rate <= 1e12):
-		return fmt.Errorf("limiter %s: want a rate of 0 to 1e12 units a second", o.Kind)
+		return fmt.Errorf("limiter %s: want a rate of 0 to 1e12 units a second", kind)
 	case !(o.Spurious >= 0 && o.Spurious <= 1):
-		return fmt.Errorf("limiter %s: want a share of spurious refusals from 0 to 1", o.Kind)
+		return fmt.Errorf("limiter %s: want a share of spurious refusals from 0 to 1", kind)
 	case o.Requests < 0:
-		return fmt.Errorf("limiter %s: want 0 or more requests at a time", o.Kind)
+		return fmt.Errorf("limiter %s: want 0 or more requests at a time", kind)
 	case o.Lag > 0 && (o.Kind == Queue || o.Kind == Concurrency):
-		return fmt.Errorf("limiter %s: lag is not supported, because rows count when they are served", o.Kind)
+		return fmt.Errorf("limiter %s: lag is not supported, because rows count when they are served", kind)
 	}
 	for i, s := range o.Steps {
 		if !(s.Factor > 0) || s.After < 0 || i > 0 && s.After <= o.Steps[i-1].After {
-			return fmt.Errorf("limiter %s: want steps in order, each with a factor above 0", o.Kind)
+			return fmt.Errorf("limiter %s: want steps in order, each with a factor above 0", kind)
 		}
 	}
 	return nil

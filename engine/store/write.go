@@ -384,13 +384,13 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 		return cells, false, nil
 	}
 	if err != nil {
-		return cells, false, fmt.Errorf("read row: %w", err)
+		return cells, false, fmt.Errorf("read row of table %s: %w", r.meta.Name, err)
 	}
 	w.before = append(w.before[:0], value...)
 	closer.Close()
 	cells, ok := readRow(w.before, cells)
 	if !ok {
-		return cells, false, fmt.Errorf("read row: it is damaged")
+		return cells, false, fmt.Errorf("read row of table %s: it is damaged", r.meta.Name)
 	}
 	rules := r.meta.rules(w.now)
 	stored := len(cells)

@@ -222,7 +222,7 @@ func rangeOf(column string, segments []Segment) Range {
 }
 
 func foundRange(column string, s Segment, before []string, values int, known bool) Range {
-	how := "one range of the key is one range of " + column
+	how := "a range of " + column + " is one range of the key"
 	switch s.Order {
 	case Descending:
 		how += ", from its largest value to its smallest"

@@ -70,7 +70,7 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 			continue
 		}
 		if i++; key[i] != 0xff {
-			return Value{}, 0, fmt.Errorf("decode ordering key: byte %#x after a zero at %d", key[i], i)
+			return Value{}, 0, fmt.Errorf("decode ordering key: invalid byte %#x at %d, after a zero", key[i], i)
 		}
 	}
 	return v, n, nil

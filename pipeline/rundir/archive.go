@@ -76,7 +76,7 @@ func (a *Archive) listed() (entries []archiveEntry, err error) {
 	return entries, nil
 }
 
-// Add keeps a record of a table in the table's file in the folder dir, under the header-th input header.
+// Add appends a record to the table's file in dir for the input header with the given index.
 func (a *Archive) Add(dir, table string, header int, record []byte) error {
 	key := archiveKey{dir, table, header}
 	j := a.files[key]

@@ -128,7 +128,7 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 // mostLooked is the number of chunks that LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether the first page of a column has more than most bytes, which makes reading rows of it slow.
+// LargePages reports whether a column's first data page is larger than most bytes, so that reading its rows is slow.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {

@@ -71,7 +71,7 @@ func checkExportFlags(c *call, format string) error {
 	case lake == nil && (format == exporting.CSVGzip || format == exporting.CSVZstd):
 		return usagef("--format %s writes files in a folder; name one with -o, such as -o orders/", format)
 	case lake == nil && c.given.IsSet("part-size"):
-		return usagef("--part-size is for files in a folder: --format csv, csv.gz, csv.zst or parquet")
+		return usagef("--part-size is for files in a folder: give -o DIR/ and --format csv, csv.gz, csv.zst or parquet")
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a "+
 			"compressor, or to a folder with --format csv.gz or csv.zst", output, ending)

@@ -283,7 +283,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 		tag := b[0]
 		b = b[1:]
 		if inOrder := tag > last && (last > 0 || tag == tagCellName); !inOrder {
-			return 0, nil, fmt.Errorf("check PlainBuffer rows: tag %#x after %#x in a cell", tag, last)
+			return 0, nil, fmt.Errorf("check PlainBuffer rows: unexpected tag %#x after %#x in a cell", tag, last)
 		}
 		last = tag
 		switch tag {

@@ -155,7 +155,7 @@ func TestJSONLinesShowTypes(t *testing.T) {
 	conformance.Equal(t, out.String(), want, "got")
 }
 
-func TestJSONLinesRefuseInvalidDoubles(t *testing.T) {
+func TestJSONLinesRefuseNonFiniteDoubles(t *testing.T) {
 	for want, v := range map[string]any{`"a" has the double NaN`: math.NaN(), `"a" has the double -Inf`: math.Inf(-1)} {
 		r := &Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{{ColumnName: "a", Value: v}}}
 		conformance.Refused(t, NewJSONL(new(bytes.Buffer), nil).Write(fieldsOf(t, new(Fields), r)), want, "%v", v)

@@ -22,7 +22,7 @@ type Row struct {
 // headBytes is the size of a frame's header: length, uncompressed length, rows, and CRC-32C.
 const headBytes = 16
 
-// MaxFrameBytes limits the uncompressed rows of a frame, unless it has only one.
+// MaxFrameBytes limits the uncompressed rows of a frame. A frame of a single row may be larger.
 const MaxFrameBytes = 1 << 20
 
 // mostRaw is larger than any frame, even one with a row of the maximum size.

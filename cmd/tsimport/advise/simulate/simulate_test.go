@@ -107,7 +107,7 @@ func TestTwoOfFourPartitionsGiveHalfTheCapacity(t *testing.T) {
 	near(t, "the share", share, 0.5, 0.02)
 }
 
-func TestSinglePartitionLoadGetsRatePlusBurst(t *testing.T) {
+func TestSinglePartitionLoadRunsAtPartitionRate(t *testing.T) {
 	// 100 rows per second, none saved up at the start; the other partition is idle.
 	l := Load(make([]uint16, 2000), 2, 100)
 	conformance.True(t, l.Rows+l.Lost == 2000 && l.Lost != 0, "%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
