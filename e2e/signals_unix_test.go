@@ -122,7 +122,7 @@ func TestSIGUSR1ShowsLoadState(t *testing.T) {
 	code, body := w.get("metrics")
 	conformance.True(t, code == http.StatusOK &&
 		regexp.MustCompile(`(?m)^tsimport_rows_written_total [1-9]`).MatchString(body), "metrics: answer %d %s", code, body)
-	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`
+	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 part`
 	const lane = `^  partition 0 from the first key: \w+.*, [1-9][\d,]* queued`
 	for n := range 3 {
 		w.signal(syscall.SIGUSR1)

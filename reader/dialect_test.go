@@ -355,9 +355,9 @@ func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 			"note: t.geojson is one record, whose member features is an array of objects; if those are the rows: jq -c " +
 				"'.features[]' t.geojson | tsimport load -"},
 		"an answer": {"t.json", `{"data":[{"id":1}],"count":3}`,
-			"note: t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
+			"t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
 		"a scan of DynamoDB": {"t.json", `{"Items":[{"id":{"S":"x"}}],"Count":1,"ScannedCount":1}`,
-			"note: t.json is one record, whose member Items is an array of objects; if those are the rows: jq -c '.Items[]' " +
+			"t.json is one record, whose member Items is an array of objects; if those are the rows: jq -c '.Items[]' " +
 				"t.json | tsimport load - --format dynamodb"},
 		"two of them":             {"t.json", "{\"data\":[{\"id\":1}]}\n{\"data\":[{\"id\":1}]}\n", ""},
 		"JSON that is called CSV": {"t.csv", "{\"id\":1,\"v\":\"a\"}\n{\"id\":2,\"v\":\"b\"}\n", "format jsonl"},

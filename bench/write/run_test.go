@@ -68,7 +68,7 @@ func TestStoppedRunDropsTableAndReports(t *testing.T) {
 		}
 		res, err := Run(gentle, hard, c)
 		conformance.Is(t, err, cause, "hard %v: cause", hardToo)
-		conformance.True(t, res == nil || res.Stopped == cause.Error(), "hard %v: stopped by %q", hardToo, res.Stopped)
+		conformance.True(t, res == nil || res.Stopped == cause.Error(), "hard %v: result %+v", hardToo, res)
 		conformance.Equal(t, len(tables(t, store.Admin)), 0, "hard %v: tables are left", hardToo)
 	}
 }

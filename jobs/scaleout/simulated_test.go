@@ -370,7 +370,7 @@ func (w *world) check(s *Summary) {
 		s.CPUSeconds > 0 && s.Seconds >= s.ReadSeconds && !s.Ended.Before(p.Planned), "the work of %+v", s.SummaryWork)
 	time.Sleep(w.store.Late) // until the last objects are listed
 	st := conformance.Try(conformance.Try(NewWatcher(w.t.Context(), w.store)).Must(w.t).Status(w.t.Context())).Must(w.t)
-	open := slices.ContainsFunc(st.Stages, func(stage StageState) bool { return stage.Done != stage.Tasks || stage.Held > 0 })
+	open := slices.ContainsFunc(st.Stages, func(s StageState) bool { return s.Done != s.Tasks || s.Held > 0 })
 	headers := int64(len(w.inputs) * len("id,what\n")) // no split has them
 	conformance.True(w.t, st.Read == s.Read && st.Written == s.Written && st.Superseded == s.Superseded &&
 		st.Rejected == s.Rejected && st.BytesRead <= st.Bytes && st.BytesRead >= st.Bytes-headers && st.State == s.State &&

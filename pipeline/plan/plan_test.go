@@ -115,8 +115,8 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 			func(r *Request) { r.Columns.Only = []string{}; r.Target.Key = []table.KeyColumn{{Name: "d"}} },
 			[]string{"d:string!"}},
 		"a dump without rows": {func(r *Request) {
-			r.Inputs = []string{file(t, "in.sql", "--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.t (\n    id bigint "+
-				"NOT NULL\n);\n\nCOPY public.t (id) FROM stdin;\n\\.\n\n--\n-- PostgreSQL database dump complete\n--\n")}
+			r.Inputs = []string{file(t, "in.sql", "--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.t (\n    id "+
+				"bigint NOT NULL\n);\n\nCOPY public.t (id) FROM stdin;\n\\.\n\n--\n-- PostgreSQL database dump complete\n--\n")}
 			r.Read.Named.Table = "t"
 		}, []string{"id:integer!"}},
 		"a delete has key columns only": {func(r *Request) { r.Mode = table.Delete }, []string{"id:integer!"}},

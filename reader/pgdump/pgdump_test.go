@@ -108,7 +108,7 @@ func TestNamesWithoutSchemaUseSearchPath(t *testing.T) {
 }
 
 func TestTypesOfColumnsComeFromAllStatements(t *testing.T) {
-	const create = "CREATE TYPE public.r AS (\n    id bigint,\n    b bytea\n);\nCREATE DOMAIN public.storage AS integer;\n" +
+	const create = "CREATE TYPE public.r AS (\n  id bigint,\n  b bytea\n);\nCREATE DOMAIN public.storage AS integer;\n" +
 		"CREATE TABLE public.par (\n    id bigint,\n    b bytea\n);\nCREATE TABLE public.child (\n    exclude bytea,\n    " +
 		"s public.storage\n)\nINHERITS (public.par);\nCREATE TABLE public.typed OF public.r (\n    id NOT NULL\n);\n"
 	const rows = "COPY public.child (id, b, exclude, s) FROM stdin;\n1\t\\\\x00\t\\\\x01\t7\n\\.\n" +

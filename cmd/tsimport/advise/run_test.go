@@ -34,7 +34,7 @@ func run(t *testing.T, c Config, files ...string) *Report {
 	c.Input.Args = files
 	r := conformance.Try(Run(t.Context(), c)).Must(t)
 	for _, c := range r.Candidates {
-		conformance.True(t, c.GrownBytes >= c.LargestBytes, "%s: %d bytes shrink to %d", c.Column, c.LargestBytes, c.GrownBytes)
+		conformance.True(t, c.GrownBytes >= c.LargestBytes, "%s: %d to %d bytes", c.Column, c.LargestBytes, c.GrownBytes)
 	}
 	return r
 }

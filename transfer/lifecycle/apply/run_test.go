@@ -144,7 +144,7 @@ func TestAlwaysRefusedTableDoesNotStopOthers(t *testing.T) {
 
 func TestChangeWithALostResponseIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
-	// Unlike the engine, the service refuses a repeated change even if it changes nothing, so the engine is told to refuse it.
+	// Unlike the engine, the service refuses a repeated change even if it changes nothing, so the engine must, too.
 	w.before = func(operation string) error {
 		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first change of throughput
 			w.before = nil
