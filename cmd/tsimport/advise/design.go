@@ -22,7 +22,7 @@ func (s *survey) design() {
 		if s.Candidates != nil {
 			which = "candidate"
 		}
-		s.note("no %s makes a good partition key, even with a hash or splice: build one from the columns that reads use", which)
+		s.note("no %s makes a good partition key, even hashed or spliced: build one from the columns that reads use", which)
 		return
 	}
 	d := &Design{PartitionKey: best.Column}

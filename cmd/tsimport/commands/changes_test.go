@@ -307,7 +307,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, refused("c.csv --op-column op -t numbered"), "only --mode put creates rows")
 	holds(t, refused("rows.jsonl -t t --pk id"), "do not say how rows have changed")
 	holds(t, tsimport(2, "load", "rows.jsonl", "--op-column", "op", "-t", "t", "--pk", "id"), "--mode changes")
-	holds(t, refused("d.json --op-column op -t t --pk id"), "leave it out")
+	holds(t, refused("d.json --op-column op -t t --pk id"), "omit --op-column")
 	holds(t, tsimport(2, "load", "d.json", "--format", "debezium", "-t", "t", "--pk", "id"), "is for --mode changes")
 	holds(t, tsimport(2, "load", "d.json", "-t", "t", "--pk", "id"), "--mode changes applies")
 	holds(t, refused("d.json -t t --pk id"), "the event does not state the types")
