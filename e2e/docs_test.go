@@ -46,7 +46,6 @@ var notRun = map[string][]string{
 	"a server at a fixed port":              {"http://", "curl ", "--settle 2s"},
 	"the name of a run is its time":         {"20260102T030405.000Z"},
 	"a table of a service":                  {"--reserved-write 100'"},
-	"a file of the reader's":                {"load big.csv"},
 	"other programs":                        {"make values"},
 	"two minutes, until the service takes another change": {"--reserved-write 5000"},
 	"results of measurements":                             {"before.txt", "a.json", "a1.json"},
@@ -320,7 +319,6 @@ var before = map[string][]string{
 	"how-to/archive-and-restore.md": {
 		`printf 'group,text\ntea,hello\ntea,hi\n' > messages.csv`,
 		`tsimport load messages.csv --table messages --create --pk group --pk seq:auto`,
-		`tsimport export --table messages -o messages-archive --format archive`,
 	},
 	"coming-from/datax.md": {
 		`printf 'id|city\n1|Hangzhou\n' > cities.txt`,
