@@ -71,7 +71,11 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	if b == nil {
 		return nil
 	}
-	j.slot.taking <- struct{}{}
+	select {
+	case j.slot.taking <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	defer func() { <-j.slot.taking }()
 	if l := j.slot.held(); l != nil {
 		if j.slot.Check() == nil {

@@ -160,10 +160,11 @@ func (x *index) set(tokens []sqldump.Token) error {
 				"again with another SQL_MODE", x.From)
 		}
 		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
-			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {
+			charset := strings.ToLower(strings.Trim(tokens[1].Text, "'"))
+			if !slices.Contains(unicode, charset) {
 				return fmt.Errorf("at byte %d: the dump is in %s; dump again with --default-character-set=utf8mb4", x.From, charset)
 			}
-			x.binary = strings.EqualFold(tokens[1].Text, "binary")
+			x.binary = charset == "binary"
 		}
 		if i+2 < len(tokens) && t.Is("TIME_ZONE") && tokens[i+1].Is("=") && (i == 0 || !tokens[i-1].Is("@")) {
 			x.utc = tokens[i+2].Text == "'+00:00'"

@@ -128,7 +128,7 @@ func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line without rows is longer than 8 MiB",
 	}, map[string]string{
 		"SET NAMES binary;\n" + strings.Replace(create, "(11)", "(11),\n  y text CHARACTER SET ucs2", 1): "in ucs2",
-		"SET NAMES binary;\n" + strings.Replace(create, ");", ") DEFAULT CHARSET=latin1;", 1):            "in latin1",
+		"SET NAMES 'binary';\n" + strings.Replace(create, ");", ") DEFAULT CHARSET=latin1;", 1):          "in latin1",
 		create + create: "creates it twice",
 		create + "INSERT INTO `a` VALUES (1);\nSELECT 1;\nINSERT INTO `a` VALUES (2);\n":  "several places",
 		create + "INSERT INTO `a` (`x`) VALUES (1);\nINSERT INTO `a` (`y`) VALUES (2);\n": "different columns",
