@@ -68,7 +68,7 @@ func (d *document) syntaxError(err error) error {
 	return d.errorf(line, "not YAML: %s", m[2])
 }
 
-// noAliases refuses aliases, which could expand to any number of nodes.
+// noAliases refuses anchors and aliases, which could expand to any number of nodes.
 func (d *document) noAliases(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -84,14 +84,13 @@ func (d *document) noAliases(n *yaml.Node) error {
 	return nil
 }
 
-// entry is a key of a mapping and its value.
 type entry struct {
 	name  string
 	line  int
 	value *yaml.Node
 }
 
-// entries returns the keys of a mapping in order.
+// entries returns the keys of a mapping in order, or none for null.
 func (d *document) entries(n *yaml.Node, what string) (all []entry, err error) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return nil, nil
@@ -197,35 +196,27 @@ func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	if tag == "!!str" && strings.Contains(n.Value, "${") {
 		return n.Value, nil
 	}
-	if err := check(k.Kind, n.Value, tag); err != nil {
+	if !isOf(k.Kind, n.Value, tag) {
 		return "", wrong()
 	}
 	return n.Value, nil
 }
 
-var errKind = errors.New("wrong kind of value")
-
-// check returns an error unless a text with this YAML tag is a value of the kind.
-func check(k options.Kind, text, tag string) (err error) {
+// isOf reports whether a text with this YAML tag is a value of the kind.
+func isOf(k options.Kind, text, tag string) bool {
+	var err error
 	switch k {
 	case options.Switch:
-		if text != "true" && text != "false" || tag == "!!str" {
-			return errKind
-		}
+		return (text == "true" || text == "false") && tag != "!!str"
 	case options.Whole:
-		if _, err = strconv.ParseInt(text, 10, 64); tag == "!!str" {
-			return errKind
-		}
+		_, err = strconv.ParseInt(text, 10, 64)
+		return err == nil && tag != "!!str"
 	case options.Number:
-		if _, err = strconv.ParseFloat(text, 64); tag == "!!str" {
-			return errKind
-		}
+		_, err = strconv.ParseFloat(text, 64)
+		return err == nil && tag != "!!str"
 	case options.Duration:
 		_, err = time.ParseDuration(text)
-	default:
-		if tag == "!!bool" || tag == "!!binary" {
-			return errKind
-		}
+		return err == nil
 	}
-	return err
+	return tag != "!!bool" && tag != "!!binary"
 }

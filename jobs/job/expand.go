@@ -183,7 +183,7 @@ func (s *Single) leavesOut(value, table string) bool {
 // loadAlone returns advice for a table that a load with a placeholder cannot load.
 func loadAlone(name string) string {
 	quoted, _ := json.Marshal(name) // marshalling a string cannot fail
-	return fmt.Sprintf("leave it out with except: [%s]; or add a separate load with another name and table:", quoted)
+	return fmt.Sprintf("leave it out with except: [%s], or add a load with another name that names it with table", quoted)
 }
 
 // checked returns a load made for a value. It is refused if an earlier one has its name, or the name is invalid.
@@ -227,30 +227,27 @@ func freeName(text string, made []Single) string {
 
 // with returns the load for one value. It reads the patterns that matched the value and those without a placeholder.
 func (s *Single) with(hole, value string, by map[int]bool) Single {
-	put := func(texts []string) (out []string) {
-		for _, t := range texts {
-			out = append(out, strings.ReplaceAll(t, hole, value))
-		}
-		return out
-	}
 	out := *s
 	out.Name, out.From, out.Settings = strings.ReplaceAll(s.Name, hole, value), nil, nil
 	for i, pattern := range s.From {
 		if by[i] || !strings.Contains(pattern, hole) {
-			out.From = append(out.From, put([]string{pattern})...)
+			out.From = append(out.From, strings.ReplaceAll(pattern, hole, value))
 		}
 	}
 	for _, t := range s.Settings {
-		out.Settings = append(out.Settings, Setting{t.Key, put(t.Values), t.line})
+		t.Values = slices.Clone(t.Values)
+		for i, v := range t.Values {
+			t.Values[i] = strings.ReplaceAll(v, hole, value)
+		}
+		out.Settings = append(out.Settings, t)
 	}
 	if !slices.Contains(s.After, s.Name) {
 		out.After = nil
 		for _, name := range s.After {
-			if placeholder.FindString(name) != hole || name == hole {
-				out.After = append(out.After, name)
-			} else {
-				out.After = append(out.After, strings.ReplaceAll(name, hole, value))
+			if placeholder.FindString(name) == hole && name != hole {
+				name = strings.ReplaceAll(name, hole, value)
 			}
+			out.After = append(out.After, name)
 		}
 	}
 	return out
@@ -258,10 +255,8 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 
 // valueOf returns the value of a placeholder in an input's name, which must be unambiguous to name the right table.
 func valueOf(pattern, hole, name string) (string, error) {
-	before, _, _ := strings.Cut(pattern, hole)
-	i := strings.LastIndexAny(before, `*?[]{}\`)
-	literal := before[i+1:] // text before the value
-	_, after, _ := strings.Cut(pattern, hole)
+	before, after, _ := strings.Cut(pattern, hole)
+	literal := before[strings.LastIndexAny(before, `*?[]{}\`)+1:] // text before the value
 	if j := strings.IndexAny(after, `*?[]{}\`); j >= 0 {
 		after = after[:j]
 	}

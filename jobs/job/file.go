@@ -132,14 +132,11 @@ func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 		}
 	}
 	r := &fileReader{document: d, vocabulary: v}
-	if n := parts["target"]; n != nil {
-		if err := r.target(n); err != nil {
-			return nil, err
-		}
-	}
-	if n := parts["defaults"]; n != nil {
-		if err := r.defaults(n); err != nil {
-			return nil, err
+	for _, part := range []string{"target", "defaults"} {
+		if n := parts[part]; n != nil {
+			if err := r.share(part, n); err != nil {
+				return nil, err
+			}
 		}
 	}
 	file.Common = r.common
@@ -161,32 +158,20 @@ type fileReader struct {
 	*document
 	vocabulary *Vocabulary
 	shared     []Setting // target and defaults
-	common     []Setting // of the job
+	common     []Setting // limits of the whole job
 }
 
-func (r *fileReader) target(n *yaml.Node) error {
-	all, err := r.entries(n, "target")
+// share reads target or defaults, the settings that loads share.
+func (r *fileReader) share(part string, n *yaml.Node) error {
+	all, err := r.entries(n, part)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		if !slices.Contains(r.vocabulary.Target, e.name) {
-			return r.unknown(e, "target", r.vocabulary.Target)
-		}
-		if err := r.add(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *fileReader) defaults(n *yaml.Node) error {
-	all, err := r.entries(n, "defaults")
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyExcept || e.name == keyCommand {
+		switch {
+		case part == "target" && !slices.Contains(r.vocabulary.Target, e.name):
+			return r.unknown(e, part, r.vocabulary.Target)
+		case part == "defaults" && slices.Contains([]string{keyTable, keyFrom, keyAfter, keyExcept, keyCommand}, e.name):
 			return r.errorf(e.line, "%s: not allowed in defaults; put it into each load", e.name)
 		}
 		if err := r.add(e); err != nil {

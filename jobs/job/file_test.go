@@ -280,7 +280,7 @@ func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`,
 		"1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: invalid load name",
 		"lock-2": "lock: invalid load name", "we_ird.na_me": "not table we`ird.na me; leave it out with except: " +
-			"[\"we`ird.na me\"]; or add a separate load with another name and table:",
+			"[\"we`ird.na me\"], or add a load with another name that names it with table",
 		"__n__": "not table ünï", "we_ird.na_me-2": "not table we_ird.na_me",
 	}
 	for _, l := range f.Loads {

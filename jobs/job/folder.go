@@ -37,7 +37,7 @@ type Record struct {
 	Identity string    `json:"identity"` // identifies the file, load names and values of variables
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
-	Dir      string    `json:"dir"` // folder of the command
+	Dir      string    `json:"dir"` // working directory of the command
 	Command  string    `json:"command"`
 	Parallel int       `json:"parallel"`
 	Common   []Setting `json:"common,omitempty"`
@@ -104,10 +104,7 @@ func (s *State) Folder(folder string) string { return s.Folders(folder)[s.Again]
 
 // Took returns the duration of the last attempt.
 func (s *State) Took() time.Duration {
-	if s.Resumed.IsZero() {
-		return s.Ended.Sub(s.Started)
-	}
-	return s.Ended.Sub(s.Resumed)
+	return s.Ended.Sub(cmp.Or(s.Resumed, s.Started))
 }
 
 // Counts are the row counts of one load, or of all. Read is the sum of the other row counts.
@@ -194,7 +191,8 @@ func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
 
-// Continue takes over the results of the job's earlier record. A begun load must be unchanged, unless it failed.
+// Continue takes over the results of the job's earlier record. A begun load must be unchanged, unless it failed or is
+// done and comes again.
 func (r *Record) Continue(before *Record) error {
 	was := map[string]*State{}
 	for _, s := range before.Loads {
@@ -272,10 +270,11 @@ func (r *Record) Write(folder string) error {
 // ReadRecord reads the record in a job's folder. The error wraps fs.ErrNotExist if the folder has none.
 func ReadRecord(folder string) (*Record, error) {
 	r := new(Record)
-	if err := progress.Read(filepath.Join(folder, FolderFile), Version, r, progress.StartOver); err != nil {
-		return nil, fmt.Errorf("read job: %w", err)
+	err := progress.Read(filepath.Join(folder, FolderFile), Version, r, progress.StartOver)
+	if err == nil {
+		err = r.readChanges(folder)
 	}
-	if err := r.readChanges(folder); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read job: %w", err)
 	}
 	return r, nil

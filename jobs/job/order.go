@@ -20,11 +20,12 @@ func (f *File) Check() error {
 		lower := strings.ToLower(l.Name)
 		switch other := byName[lower]; {
 		case other != nil && other.Name == l.Name:
-			return fail(l, "two loads have this name, in lines %d and %d; rename one, and give its table:", other.line, l.line)
+			return fail(l, "two loads have this name, in lines %d and %d; rename one, and name its table with table",
+				other.line, l.line)
 		case other != nil:
 			return fail(l, "load %s differs only in case, and some file systems would give both one run folder", other.Name)
 		case slices.Contains(reserved, lower):
-			return fail(l, "the job's folder has a file of this name; choose another, and give the table with table:")
+			return fail(l, "the job's folder has a file of this name; choose another, and name the table with table")
 		}
 		byName[lower] = l
 		names = append(names, l.Name)
@@ -200,11 +201,11 @@ func (f *File) Select(names []string, before *File) error {
 	for _, l := range f.Loads {
 		all = append(all, l.Name)
 	}
-	keep := map[string]bool{}
+	keep, expanded := map[string]bool{}, before.byName()
 	for _, name := range names {
 		hit := false
 		for _, l := range f.Loads {
-			if l.Name == name || l.line == before.lineOf(name) {
+			if b := expanded[name]; l.Name == name || b != nil && l.line == b.line {
 				keep[l.Name], hit = true, true
 			}
 		}
@@ -217,12 +218,4 @@ func (f *File) Select(names []string, before *File) error {
 		f.Loads[i].After = slices.DeleteFunc(f.Loads[i].After, func(n string) bool { return !keep[n] })
 	}
 	return nil
-}
-
-func (f *File) lineOf(name string) int {
-	i := slices.IndexFunc(f.Loads, func(l Single) bool { return l.Name == name })
-	if i < 0 {
-		return -1
-	}
-	return f.Loads[i].line
 }

@@ -78,10 +78,7 @@ func (j *running) all(ctx context.Context) (err error) {
 	}
 	j.group.Wait()
 	r.conclude()
-	if e := j.keepAll(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, j.keepAll())
 }
 
 // ready sets the states of waiting loads that can begin now or can never begin, and returns these loads.
@@ -201,7 +198,8 @@ func (r *Record) DoneOf() (done, all int) {
 	return done, len(r.Loads)
 }
 
-// Arguments returns the arguments of the load's command: its name, its flags and, after --, its inputs and output.
+// Arguments returns the arguments of the load's command: its name, its flags and, after --, its inputs and, for a copy,
+// its table.
 func (s *Single) Arguments() []string {
 	args := []string{s.Command}
 	plain := slices.Clone(s.From)
@@ -213,13 +211,10 @@ func (s *Single) Arguments() []string {
 			args = append(args, "--"+t.Key+"="+v)
 		}
 	}
-	switch s.Command {
-	case Copy:
+	if s.Command == Copy {
 		plain = append(plain, s.Table())
-	default:
-		if s.Value(keyTable) == "" {
-			args = append(args, "--"+keyTable+"="+s.Name)
-		}
+	} else if s.Value(keyTable) == "" {
+		args = append(args, "--"+keyTable+"="+s.Name)
 	}
 	if len(plain) == 0 {
 		return args

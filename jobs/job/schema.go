@@ -49,10 +49,9 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 	for _, command := range commands {
 		properties := schema{keyAfter: schema{"anyOf": []any{list, null}}, keyCommand: schema{"const": command}}
 		required := []string{keyCommand}
-		switch command {
-		case Export:
+		if command == Export {
 			required = append(required, "output")
-		default:
+		} else {
 			properties[keyFrom], properties[keyExcept] = list, schema{"anyOf": []any{list, null}}
 			required = append(required, keyFrom)
 		}

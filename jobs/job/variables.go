@@ -109,11 +109,9 @@ func (s *Single) variables() (names []string) {
 	}
 	for _, text := range texts {
 		for _, m := range variable.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(names, m[1]) {
-				names = append(names, m[1])
-			}
+			names = append(names, m[1])
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }

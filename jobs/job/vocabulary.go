@@ -30,7 +30,7 @@ func NewVocabulary() *Vocabulary {
 	for _, o := range options.Of(options.Reaching) {
 		v.Target = append(v.Target, o.Name)
 	}
-	// Exports and copies name their output differently.
+	// The command takes the table of a copy as an argument, not as a flag.
 	v.Commands[Copy] = append(v.Commands[Copy], &options.Option{Name: keyTable, Usage: "table to copy to"})
 	return v
 }

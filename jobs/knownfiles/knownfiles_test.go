@@ -354,7 +354,7 @@ func TestSelectorWithoutLedgerLeavesOutIncompleteInputs(t *testing.T) {
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
 	_, _, err = NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil)
-	conformance.Refused(t, err, "b was changed", "without a time")
+	conformance.Refused(t, err, "b was last changed", "without a time")
 }
 
 func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {

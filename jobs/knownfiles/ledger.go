@@ -355,7 +355,7 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 	return nil
 }
 
-// Knows reports whether the input of this name is known or being loaded.
+// Knows reports whether the input of this name is known, bad or being loaded.
 func (l *Ledger) Knows(name string) bool {
 	_, known := l.files[name]
 	byName, _ := l.otherJobs("")

@@ -1,6 +1,7 @@
 package knownfiles
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -67,7 +68,7 @@ type Selector struct {
 	found  []input.Item
 	run    string
 	units  map[string]string // units of columns, recorded by Begin
-	hashed map[string]string // hashes computed by Select, by name
+	hashed map[string]string // hashes of whole inputs, by name
 	resume bool              // the load resumes an earlier attempt
 }
 
@@ -138,12 +139,10 @@ func (s *Selector) sort(items []input.Item) {
 	case OrderName:
 		slices.SortStableFunc(items, func(a, b input.Item) int { return strings.Compare(a.Name, b.Name) })
 	case OrderTime:
-		slices.SortStableFunc(items, func(a, b input.Item) int {
-			if c := a.Modified.Compare(b.Modified); c != 0 {
-				return c
-			}
-			return strings.Compare(a.Name, b.Name)
-		})
+		slices.SortStableFunc(items,
+			func(a, b input.Item) int {
+				return cmp.Or(a.Modified.Compare(b.Modified), strings.Compare(a.Name, b.Name))
+			})
 	}
 }
 
@@ -206,7 +205,7 @@ func places(items []input.Item) map[string]int {
 	return at
 }
 
-// whole leaves out inputs that may still be written to.
+// whole leaves out markers, empty inputs, inputs that may still be written to and, with Changes, the inputs after them.
 func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	now := s.o.Now()
 	var young, unmarked, empty, waiting []string
@@ -219,7 +218,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 	for i := range found {
 		item := &found[i]
 		if markers[item.Name] {
-			continue // a marker
+			continue
 		}
 		if s.o.Changes && len(young)+len(unmarked) > 0 {
 			waiting = append(waiting, item.Name)
@@ -227,7 +226,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 		}
 		if s.o.Settle > 0 && item.Modified.IsZero() {
 			return nil, nil,
-				&Refused{fmt.Sprintf("--settle-files: it is unknown when %s was changed; use --done-marker, or leave it out",
+				&Refused{fmt.Sprintf("--settle-files: it is unknown when %s was last changed; use --done-marker instead",
 					item.Name)}
 		}
 		if s.o.Settle > 0 && now.Sub(item.Modified) < s.o.Settle {
@@ -300,7 +299,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		switch {
 		case b.Sent:
 			s.leaveOut(item, b.Reason+"; some of its rows are in the table and would be duplicated by another load: compare "+
-				"them, then give tsimport files forget to load it", b)
+				"them, then run tsimport files forget to load it", b)
 			continue
 		case b.Held:
 			s.leaveOut(item, b.Reason, b)
@@ -384,10 +383,10 @@ func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 // asideAs returns the bad input for which an input is left out: the one of its name or, for a new name, its content.
 func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
 	name := NameOf(item)
-	if _, known := s.ledger.files[name]; known || slices.Contains(aside, item) || s.o.ByName {
-		if slices.Contains(aside, item) {
-			b = s.ledger.bad[name]
-		}
+	if slices.Contains(aside, item) {
+		return s.ledger.bad[name], nil
+	}
+	if _, known := s.ledger.files[name]; known || s.o.ByName {
 		return b, nil
 	}
 	for _, other := range aside {
@@ -408,7 +407,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs with the same content as a bad input found with them. They are bad, too, and not known.
+// Copies returns the inputs with the same content as a bad input found with them. They are bad, too, and not recorded.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -433,7 +432,7 @@ func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
 		Read: was.Read, Rejected: was.Rejected})
 }
 
-// Nights returns the number of nights on which an input of this content was bad.
+// Nights returns the number of nights on which the input of this name was bad with its current content.
 func (s *Selector) Nights(name string) int {
 	for i := range s.found {
 		if item := &s.found[i]; item.Name == name {
@@ -607,7 +606,8 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input has a new version but still the content with which an unfinished load began.
+// Same reports whether an input still has the content with which the unfinished load began. It is false for inputs of
+// more than headBytes, of which only the beginning is known.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })

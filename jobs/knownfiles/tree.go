@@ -87,7 +87,7 @@ func (t *tree) observeBlock(block, off int64, part []byte) {
 	}
 }
 
-// add records the hash of a block. Hashes from an earlier attempt are not fresh.
+// add records the hash of a block. drain returns only fresh hashes.
 func (t *tree) add(block int64, sum blockSum, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

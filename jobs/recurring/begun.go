@@ -23,11 +23,11 @@ const madeMark = "made"
 type unknownPlace struct {
 	what    string
 	missing bool
-	begin   string // command that starts a first load there
+	begin   string // command that permits a first load there
 	twice   string // like begin, if a second load would duplicate rows
 }
 
-// lookAtState returns nil if the place has the state of the load.
+// lookAtState returns nil if the place has the state of the load, or nothing shows that it lacks it.
 func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unknownPlace, error) {
 	if jobdir.IsAddress(r.State) {
 		if !r.OnlyNew {
@@ -50,7 +50,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	none := unknownPlace{what: "knows no file of", begin: mkdir, twice: mkdir}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true,
+		none.what, none.missing, none.begin = "is missing, and with it the known files and unfinished loads of", true,
 			"mkdir -p "+suggest.Arg(r.State)
 	case err != nil, is(own), !r.OnlyNew && len(entries) > 0:
 		return nil, nil // if it is unreadable, the probe reports why
@@ -86,6 +86,6 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 	}
 	return false,
 		plan.Usagef(
-			"--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State,
+			"--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, run: %s", r.State,
 			is.what, cfg.Target.Table, why, begin)
 }

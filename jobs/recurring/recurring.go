@@ -48,8 +48,8 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	if r.State == "" {
 		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})
 	}
-	if place := r.State; !jobdir.IsAddress(place) {
-		if err := rundir.CheckShared(place); err != nil {
+	if !jobdir.IsAddress(r.State) {
+		if err := rundir.CheckShared(r.State); err != nil {
 			return nil, plan.Usagef("--state %v", err)
 		}
 	}
@@ -251,10 +251,10 @@ func Change(ctx context.Context, r *options.Request, find input.Options, place s
 	if err == nil {
 		err = o.lockKnown(ctx, r, store, place, nil)
 	}
-	if err != nil {
-		return nil, nil, errors.Join(err, o.Close())
+	var ledger *knownfiles.Ledger
+	if err == nil {
+		ledger, err = knownfiles.Open(ctx, knownIn(r, store, place))
 	}
-	ledger, err := knownfiles.Open(ctx, knownIn(r, store, place))
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}

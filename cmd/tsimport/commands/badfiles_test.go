@@ -242,8 +242,8 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			{put + "mnt/state --dry-run", 0, "", 0}, {"run job.yaml --plan", 0, "", 0}, {"absent mnt", 0, "", 0}},
 		"a share that is not mounted": {
 			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2},
-			{put + "mnt/state", 2, "--state mnt/state is missing, and known files and unfinished loads with it, of table t, " +
-				"which has rows", 2},
+			{put + "mnt/state", 2, "--state mnt/state is missing, and with it the known files and unfinished loads of " +
+				"table t, which has rows", 2},
 			{put + "mnt/state --dry-run", 2, "mount or name the right place", 2},
 			{"run job.yaml --plan", 2, "share that is not mounted", 2}, {job, 2, "share that is not mounted", 2},
 			{"files --table t --state mnt/state", 2, "is missing", 2},

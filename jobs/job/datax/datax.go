@@ -216,7 +216,7 @@ var (
 	bareVariable = regexp.MustCompile(`\$\w+`)
 )
 
-// template converts the DataX variables of a text into those of a job file.
+// template records the DataX variables of a text. A job file has the same syntax, except for variables without braces.
 func (j *Job) template(key, s string) {
 	for _, m := range variable.FindAllStringSubmatch(s, -1) {
 		j.variables = append(j.variables, m[1])
@@ -250,7 +250,7 @@ func (j *Job) statements(o object, key string) []string {
 	return all
 }
 
-// clear refuses a text that a job file, or a list in one, would interpret.
+// clear refuses a text with a variable, a line end or a zero byte, which a job file cannot hold literally.
 func clear(key, s string) {
 	if strings.Contains(s, "${") {
 		panic(refusef("%s: replace the DataX variable with its value", key))
@@ -275,7 +275,7 @@ func errorLimit(raw json.RawMessage) string {
 	if text == "" && share != "" { // a number of records takes precedence over a share
 		v, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(v >= 0 && v <= 1) {
-			panic(refusef("percentage %q: want 0 to 1, as DataX does", share))
+			panic(refusef("percentage %q: want a share from 0 to 1", share))
 		}
 		return strconv.FormatFloat(math.Round(v*1e12)/1e10, 'f', -1, 64) + "%"
 	}

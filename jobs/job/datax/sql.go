@@ -19,7 +19,7 @@ var (
 	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
 )
 
-// ofNoValue lists address parameters that do not affect values.
+// ofNoValue lists address parameters that are dropped: they do not affect values, or typeNotes covers their effect.
 var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools",
 	"failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
 	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch",
@@ -27,13 +27,8 @@ var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "au
 	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode",
 	"nullCatalogMeansCurrent"}
 
-// bare removes the quotes from a name.
-func bare(name string) string {
-	if inner, ok := strings.CutPrefix(name, "`"); ok {
-		return strings.TrimSuffix(inner, "`")
-	}
-	return name
-}
+// bare removes the quotes from a name that matches sqlName.
+func bare(name string) string { return strings.Trim(name, "`") }
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
@@ -125,7 +120,7 @@ func addressOf(c object, user string) string {
 	return u.String()
 }
 
-// with adds a parameter to an address. Commas and dots are not escaped.
+// with adds a parameter to an address. Commas and dollar signs are not escaped.
 func with(address, name, value string) string {
 	join := "?"
 	if strings.Contains(address, "?") {
@@ -137,7 +132,7 @@ func with(address, name, value string) string {
 // table adds a load of a table, or of a query if the job has conditions or expressions.
 func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) {
 	for _, part := range strings.Split(table, ".") {
-		if !sqlName.MatchString(part) || strings.Contains(strings.Trim(part, "`"), ".") {
+		if !sqlName.MatchString(part) || strings.Contains(bare(part), ".") {
 			panic(refusef("table %q: not converted; want TABLE or SCHEMA.TABLE", table))
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -114,10 +113,9 @@ func keyValues(end string, list []object) (values []string, infinite string) {
 	defer about(end)
 	for _, o := range list {
 		o.known("type", "value")
-		kind := o.text("type", "")
+		kind := strings.ToUpper(o.text("type", ""))
 		value := o.text("value", "")
-		kind = strings.ToUpper(kind)
-		if slices.Contains([]string{"INF_MIN", "INF_MAX"}, kind) {
+		if kind == "INF_MIN" || kind == "INF_MAX" {
 			if infinite == "" {
 				infinite = kind
 			} else if infinite != kind {

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// column is a column of the writer. kind is DataX's name of its type, or empty.
+// column is a column of the writer. kind is tsimport's name of its type, or empty.
 type column struct{ name, kind string }
 
 var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double",
@@ -19,12 +19,11 @@ var ourTypes = map[string]string{"string": "string", "int": "integer", "integer"
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
-// writer converts the settings of otswriter. With a typed reader, columns get the reader's types, including binary.
+// writer converts the settings of otswriter. With a typed reader, each column must have a type, which may be binary.
 func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
 	defer about("otswriter")
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement",
-		"isTimeseriesTable",
-		"primaryKey", "column", "writeMode")
+		"isTimeseriesTable", "primaryKey", "column", "writeMode")
 	o.only("mode", "normal", "several versions of a cell are not converted")
 	o.only("enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand")
 	o.only("isTimeseriesTable", "false", "time series tables are not loaded")
@@ -41,8 +40,7 @@ func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys in
 		panic(refusef("writeMode %q: only PutRow and UpdateRow are converted", mode))
 	}
 	for _, at := range []struct{ theirs, ours string }{{"endpoint", "endpoint"}, {"instanceName", "instance"}} {
-		v := o.text(at.theirs, "")
-		if v != "" {
+		if v := o.text(at.theirs, ""); v != "" {
 			j.Target = append(j.Target, job.Setting{Key: at.ours, Values: []string{v}})
 		}
 	}
@@ -250,8 +248,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		highest = max(highest, n)
 		kind := o.text("type", "")
 		read := readerTypes[strings.ToLower(kind)]
-		written := columns[i].kind
-		written = cmp.Or(written, read)
+		written := cmp.Or(columns[i].kind, read)
 		if read == "" || read != written && read != "string" {
 			panic(refusef("column %q is read as %q and written as %q: not supported", name, kind, written))
 		}
