@@ -65,7 +65,8 @@ type Options struct {
 // flight, and be recut. It is not safe for concurrent use.
 //
 // A key is in a flight, in retry (until it is due), ready (for its lane's next batch), or settling (its row is final,
-// but an earlier attempt may be applied). No other keys are kept. With Unordered, each row has a key of its own.
+// but an earlier attempt may be applied, or the next row's timestamp is not due yet). No other keys are kept. With
+// Unordered, each row has a key of its own.
 type Cutter struct {
 	o         Options
 	onWritten func(rows []table.Ref) // if nil, Final is called for each row
@@ -213,7 +214,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	return len(f.Rows) > 0
 }
 
-// queueAfter queues a row after the earlier row of its key, or supersedes that row if it is in the batch being cut.
+// queueAfter queues a row after the earlier row of its key, or supersedes that one if it is in the batch being cut.
 func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
 	k.touched = true

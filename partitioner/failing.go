@@ -60,13 +60,12 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 // expendable reports whether the row has failed so often that it is given up rather than fail the load.
 func (k *key) expendable() bool { return k.failing.while > 0 && k.failing.single >= giveUpLastAfter }
 
-// giveUp turns a failed attempt into a rejection.
 func (k *key) giveUp(o table.Outcome) table.Outcome {
 	o.MaybeApplied = k.repeated
 	o.Fate = table.Refused
 	o.Code = cmp.Or(o.Code, table.CodeNoAnswer)
-	o.Message = fmt.Sprintf("%s (failed %d times, %d of them alone, while other rows were written)", o.Message,
-		k.attempts+1, k.failing.single)
+	o.Message = fmt.Sprintf("%s (failed %d times, at least %d of them alone, while other rows were written)", o.Message,
+		k.attempts+1, max(k.failing.single, k.failing.alone))
 	return o
 }
 

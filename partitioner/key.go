@@ -71,7 +71,6 @@ func (c *Cutter) drop(k *key) {
 	c.keep(k)
 }
 
-// keep keeps a key's memory for reuse.
 func (c *Cutter) keep(k *key) {
 	if len(c.spare) < maxSpare {
 		c.spare = append(c.spare, k)
@@ -82,13 +81,10 @@ const maxSpare = 4096
 
 // any returns one of the key's rows. Rows of another key with the same hash may wait after it.
 func (k *key) any() (table.Ref, bool) {
-	switch {
-	case k.row.Block != nil:
-		return k.row, true
-	case len(k.waiting) > 0:
+	if k.row.Block == nil && len(k.waiting) > 0 {
 		return k.waiting[0], true
 	}
-	return table.Ref{}, false
+	return k.row, k.row.Block != nil
 }
 
 // empty empties refs for reuse and releases their blocks.

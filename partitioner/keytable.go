@@ -19,7 +19,6 @@ type keySlot struct {
 // home returns the slot where a search for the hash begins. Real hashes are uniform; only tests need the factor.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
-// get returns the key with the hash, or nil.
 func (t *keyTable) get(hash uint64) *key {
 	if t.count == 0 {
 		return nil

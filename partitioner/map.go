@@ -46,18 +46,10 @@ func (m *Map) index() {
 	if len(m.bounds) == 0 {
 		return
 	}
-	m.common = commonPrefix(m.bounds[0], m.bounds[len(m.bounds)-1])
+	m.common = m.bounds[0][:table.SharedPrefix(m.bounds[0], m.bounds[len(m.bounds)-1])]
 	for _, b := range m.bounds {
 		m.heads = append(m.heads, table.Head(b[len(m.common):]))
 	}
-}
-
-func commonPrefix(a, b []byte) []byte {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return a[:n]
 }
 
 // Len is the number of lanes, at least one.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -24,23 +25,20 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 	}
 	written := 0
 	for i, k := range f.keys {
-		if f.Outcomes[i].Fate != table.Written {
-			continue
+		if f.Outcomes[i].Fate == table.Written {
+			written++
+			c.lanes[k.lane].written++
 		}
-		written++
-		c.lanes[k.lane].written++
 	}
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]
-		if o.Fate == table.Unknown || o.Fate == table.Again {
-			if c.fails(k, f, &o, written > 0) {
-				if o.Fate == table.Unknown {
-					c.unknown(now, k, o)
-				}
-				c.refused(now, k, k.giveUp(o))
-				continue
+		if (o.Fate == table.Unknown || o.Fate == table.Again) && c.fails(k, f, &o, written > 0) {
+			if o.Fate == table.Unknown {
+				c.unknown(now, k, o)
 			}
+			c.refused(now, k, k.giveUp(o))
+			continue
 		}
 		switch o.Fate {
 		case table.Written:
@@ -222,10 +220,7 @@ func (c *Cutter) reroute(k *key) {
 		return
 	}
 	held := int64(0)
-	for _, r := range k.waiting {
-		held += r.Memory()
-	}
-	for _, r := range k.replaced {
+	for _, r := range slices.Concat(k.waiting, k.replaced) {
 		held += r.Memory()
 	}
 	c.lanes[k.lane].waiting -= len(k.waiting)
@@ -241,10 +236,7 @@ func (c *Cutter) Out(each func(table.Ref)) {
 		if k.row.Block != nil {
 			each(k.row)
 		}
-		for _, r := range k.replaced {
-			each(r)
-		}
-		for _, r := range k.waiting {
+		for _, r := range slices.Concat(k.replaced, k.waiting) {
 			each(r)
 		}
 	})

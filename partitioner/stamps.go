@@ -77,10 +77,11 @@ func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
 			each(k.row, k.stamping.stamp)
 		}
 		for _, r := range k.waiting {
-			if r.Row().Suspect() {
-				if ms := c.o.Stamps.Kept(r); ms != 0 {
-					each(r, ms)
-				}
+			if !r.Row().Suspect() {
+				continue
+			}
+			if ms := c.o.Stamps.Kept(r); ms != 0 {
+				each(r, ms)
 			}
 		}
 	})

@@ -89,7 +89,6 @@ func (a *admission) ended(e *intake.Ended) {
 	a.account.Counts.ReadMoment(e.Source, e.Moment)
 }
 
-// keepArchived archives the records of a split that go to files instead of a table.
 func (a *admission) keepArchived(p *intake.Parsed) {
 	for i := range p.Archived {
 		r := &p.Archived[i]
@@ -113,7 +112,6 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 	return !a.dry
 }
 
-// findTables requests the tables that rows of a block wait for.
 func (a *admission) findTables(b *table.Block) {
 	tables := a.account.Tables
 	partitioner.UnknownTables(b, func(name []byte) {

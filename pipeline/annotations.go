@@ -90,7 +90,6 @@ func (c *Config) readsBack() table.Existence {
 	return c.Write.Condition
 }
 
-// markBytes returns the bytes that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
 // clockUnknown is how far the service's clock may lag if no answer had a date. The service itself tolerates less.
@@ -110,7 +109,6 @@ func marksBegun(clock *client.Clock, from *keep.Point) int64 {
 	return earliest.UnixMilli()
 }
 
-// keep adds to a checkpoint what a later attempt needs.
 func (x *annotations) keep(counters map[string]int64) {
 	if x.AutoIncrement != nil {
 		counters[marksBegunAt] = x.AutoIncrement.Begun

@@ -120,12 +120,14 @@ func (f *badFinder) alone(ctx context.Context) error {
 			return err
 		}
 		if _, again := f.fails(ctx, name); again == nil || again.Error() != err.Error() {
-			return fmt.Errorf("two readings of %s differ: %w", name, again)
+			return fmt.Errorf("two readings of %s differ: %w", name, cmp.Or(again, errOnce))
 		}
 		f.bad[name] = reasonOf(name, err)
 	}
 	return nil
 }
+
+var errOnce = errors.New("only the first one failed; try again once the input no longer changes")
 
 // reasonOf returns why an input is bad, without the input's name.
 func reasonOf(name string, err error) string {

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// dispatcher connects the many parts of a load. Only its goroutine uses them, the run folder and the counts.
+// dispatcher connects the parts of a load. Only its goroutine uses the lanes, the account, the files and the counts.
 type dispatcher struct {
 	cfg    *Config
 	counts *ledger.Counted
@@ -106,8 +106,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	}
 	if d.account.Asides != nil {
 		d.account.Asides.Added = d.withhold
-	}
-	if d.account.Asides == nil && counts.OverLimit(cfg.Limits.MaxErrors, false) {
+	} else if counts.OverLimit(cfg.Limits.MaxErrors, false) {
 		d.stopper.stop(ledger.ErrLimit) // earlier attempts have exceeded it
 	}
 	if m.Several() {
@@ -117,7 +116,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	d.admission = &admission{
 		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.Archive, want: a.survey.want,
 		stop:        d.stopper,
-		hotKeyWatch: newCrowd(keyType, m.Several(), a.planned.Schema.Columns[0].Name, cfg.Watch.OnHotKey),
+		hotKeyWatch: newHotKeyWatch(keyType, m.Several(), a.planned.Schema.Columns[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
 		d.admission.readProgress = checkpointer.ReadProgress
@@ -127,7 +126,6 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	return d
 }
 
-// cutting returns the options for cutting batches.
 func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	w, x, f := &d.cfg.Write, d.annotations, d.files
 	o := partitioner.Options{
@@ -154,7 +152,7 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	return max(settle-timeout+left, min(settle, left))
 }
 
-// run returns nil once every row is final, or why it stopped. No request is then in flight, and the workers have ended.
+// run returns nil once every row is final, or why it stopped. No request is then in flight, and no worker gets another.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.lanes.End()
 	defer d.stopper.end()
@@ -275,7 +273,6 @@ func (d *dispatcher) stopFor(err error) {
 	d.stopper.stop(err)
 }
 
-// take puts the rows of a parsed split into their lanes.
 func (d *dispatcher) take(p *intake.Parsed) {
 	if d.admission.truncate(p) {
 		d.inputEnds()
@@ -328,7 +325,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.Empty()) {
 		return false
 	}
-	// A late attempt could undo what a later run writes, so even a stopped load waits for it until ctx ends.
+	// A late attempt could undo what a later run writes, so even a stopped load waits for it, unless rows may be repeated.
 	until, unsettled := d.lanes.Cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
@@ -383,7 +380,6 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	d.cfg.Watch.Progress.Hindrance.LimitedBy.Store(uint32(m.Now()))
 }
 
-// landed takes the outcomes of a flight.
 func (d *dispatcher) landed(r lanes.Result) {
 	l := d.lanes.Landed(&r, d.input.ended())
 	d.record.landed(&l)

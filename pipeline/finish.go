@@ -136,7 +136,6 @@ func (r *Report) RemoveCheckpoint() error {
 	return r.sortRejects(r.folder)
 }
 
-// countIndexes adds the capacity units that the indexes cost.
 func (r *Report) countIndexes() {
 	rows := r.Written
 	if r.DryRun {
@@ -174,7 +173,6 @@ func (r *Report) fail(err error) {
 	r.State, r.ExitCode, r.Error = StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 }
 
-// measure adds the load's duration and the process's resources.
 func (r *Report) measure(took time.Duration) {
 	r.Seconds = took.Seconds()
 	if r.Seconds > 0 {

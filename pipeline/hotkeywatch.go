@@ -29,7 +29,7 @@ type hotKeyWatch struct {
 	looked  int64 // rows at the last look at bytes
 }
 
-func newCrowd(t table.Type, several bool, column string, tell func(ledger.ReportHotKey, int64)) *hotKeyWatch {
+func newHotKeyWatch(t table.Type, several bool, column string, tell func(ledger.ReportHotKey, int64)) *hotKeyWatch {
 	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: firstLookRows}
 }
 

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// nothingNew completes a load without new inputs. It returns err, the failure to plan, if that has another cause.
+// nothingNew completes a load without new inputs. It returns err, the failure to plan, unless bad inputs are left.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	nothing := new(plan.NothingNew)
 	if !errors.As(err, &nothing) {
@@ -34,7 +34,6 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	return err
 }
 
-// beginKnown records the inputs about to be loaded, once the table exists.
 func (a *attempt) beginKnown(ctx context.Context) error {
 	if !a.cfg.Resume.Once() || a.cfg.DryRun || a.planned.Empty {
 		return nil

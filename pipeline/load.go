@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// load runs the stages and returns the first cause of failure.
 func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	// Reading has its own context: when the load drains or has read enough, reading stops and writing continues.
 	readCtx, cancelRead := context.WithCancel(ctx)
@@ -40,7 +39,6 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	return a.end(d, err)
 }
 
-// stages runs the stages in parallel until all have ended.
 func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, d.stopper.stopRead)()

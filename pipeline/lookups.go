@@ -16,8 +16,7 @@ import (
 // leastLookUps is the least maximum of concurrent look-ups by all workers: a batch may need 200 before it is sent.
 const leastLookUps = 64
 
-// lookUps returns a function that calls do n times. All its calls together run at most max(leastLookUps, workers) of
-// these concurrently.
+// lookUps returns a function that calls do n times; over all its calls, at most max(leastLookUps, workers) run at once.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))

@@ -98,7 +98,6 @@ func (s *partitionPoller) note(exact bool, err error) {
 // stop stops the load; the first error counts.
 func (s *partitionPoller) stop(err error) { offer(s.fatal, err) }
 
-// offer sends without blocking.
 func offer[T any](to chan<- T, v T) {
 	select {
 	case to <- v:
@@ -114,7 +113,6 @@ func (s *partitionPoller) askTable(name string) {
 	s.ask()
 }
 
-// want requests one of several tables.
 func (s *partitionPoller) want(name string) {
 	s.tables.want(name)
 	s.ask()

@@ -54,7 +54,6 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 	return &Prepared{Plan: a.planned, Job: a.from.Job, attempt: a, hangUp: hangUp}, nil
 }
 
-// planOnly makes the plan of a load without beginning it.
 func (a *attempt) planOnly(ctx context.Context) error {
 	if err := a.connect(ctx, ctx); err != nil {
 		return err

@@ -3,8 +3,6 @@
 package pipeline
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	"runtime"
 	"strconv"
@@ -46,8 +44,8 @@ func processors() float64 {
 
 // highWater finds the peak resident memory in bytes in Linux's /proc/PID/status.
 func highWater(status []byte) (bytesPeak int64, ok bool) {
-	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
-		if value, found := strings.CutPrefix(lines.Text(), "VmHWM:"); found {
+	for line := range strings.Lines(string(status)) {
+		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
 			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 			return n * 1024, err == nil
 		}

@@ -20,7 +20,7 @@ import (
 // Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it waits for requests in flight, then stops.
 //
 // The report is nil if the load could not begin; then nothing was written. Otherwise it tells how the load ended, as
-// the run folder does. The error is nil unless the load failed, which rejects, the error limit or an interrupt are not.
+// the run folder does. The error is nil unless the load failed: rejects, the error limit or an interrupt cause none.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
@@ -124,7 +124,6 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 	return a.from.SettleFormer(ctx, a.started)
 }
 
-// makePlan makes all decisions before the first row.
 func (a *attempt) makePlan(graceful context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service, request.MostInputs, request.OnLook = serviceTime(a.service.clock()), a.mostInputs, a.look
@@ -223,7 +222,6 @@ func (a *attempt) report() *Report {
 	return r
 }
 
-// announce tells the observers about the load before it begins.
 func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
@@ -240,7 +238,6 @@ func (a *attempt) announce() {
 	}
 }
 
-// makeTable creates the table if the plan says so.
 func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
 		err = a.makePlanned()
@@ -249,7 +246,6 @@ func (a *attempt) makeTable() (err error) {
 	return err
 }
 
-// makePlanned creates the table of a plan that says Create.
 func (a *attempt) makePlanned() error {
 	counts := a.counts
 	t, made, refused, err := a.planned.MakeTable(a.admin)

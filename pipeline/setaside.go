@@ -24,7 +24,6 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	return bad
 }
 
-// beginBad sets the bad inputs in the counts to those already known.
 func (a *attempt) beginBad() {
 	r := a.counts
 	r.BadInputs = a.bad

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )

@@ -25,5 +25,4 @@ func (s *stopper) stop(cause error) {
 	s.stopRead()
 }
 
-// stopped reports whether no more batches are cut.
 func (s *stopper) stopped() bool { return s.cause != nil }

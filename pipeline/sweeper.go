@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/writer"

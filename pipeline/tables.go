@@ -67,14 +67,12 @@ func (t *tables) want(name string) {
 	t.wanted = append(t.wanted, name)
 }
 
-// change notes that the partitions of a table may have changed.
 func (t *tables) change(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed[name] = true
 }
 
-// take returns the requests since the last call.
 func (t *tables) take() (wanted []string, changed map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +81,7 @@ func (t *tables) take() (wanted []string, changed map[string]bool) {
 	return wanted, changed
 }
 
-// Class returns a table's class in the age policy, from 1; 0 means none.
+// Class is as in plan.Tables.
 func (t *tables) Class(name string) int { return t.plan.Tables.Class(name) }
 
 // WasMade reports whether this attempt created the table.

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 )
 
@@ -48,8 +47,7 @@ func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors f
 	// Records of earlier attempts do not count.
 	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected,
 		points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
-	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
-	r.meter = bottleneck.NewMeter(o)
+	r.meter = bottleneck.NewMeter(bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited})
 	return r
 }
 

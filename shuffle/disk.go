@@ -16,7 +16,7 @@ type frame struct {
 	handle spill.Frame
 
 	abandoned bool // its rows left or were recut while it was being written, so it is dropped once written
-	reading   bool
+	reading   bool // a Job reads it back
 	shared    bool // its rows may belong to several lanes
 }
 
@@ -60,7 +60,7 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead reads back rows of a lane with less than half of its share in memory, even above the budget if it has none.
+// nextRead reads rows back for a lane with at most half its share in memory; above the budget, only for one with none.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {

@@ -26,7 +26,7 @@ type Lanes struct {
 	rows    int64 // number of rows in the queues, including rows on disk
 	mem     int64 // bytes of blocks with rows in memory that are not final
 	writing int64 // bytes being written to disk
-	full    bool  // the last write found no room, and none has been freed since
+	full    bool  // the last write failed, and no frame has been freed since
 	idle    int   // number of idle lanes
 	spilled int64 // rows spilled so far
 }
@@ -79,8 +79,7 @@ func (s *Lanes) SetIdle(idle func(lane int) bool) {
 
 const fedRows = 4 * table.MaxBatchRows
 
-// enough returns how many bytes of rows keep a lane busy while others are read. Several lanes need more, because their
-// rows come in runs.
+// enough returns how many bytes of rows keep a lane busy while others are read: rows of several lanes come in runs.
 func (s *Lanes) enough() int64 {
 	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)
@@ -96,7 +95,7 @@ func (s *Lanes) needsRows() bool {
 	return slices.ContainsFunc(s.lanes, func(l *Queue) bool { return !l.idle && l.bytes < little })
 }
 
-// DiskFull reports whether rows remain in memory because the disk is full.
+// DiskFull reports whether rows remain in memory because the disk seems full: the last write failed.
 func (s *Lanes) DiskFull() bool { return s.full }
 
 // TryDisk lets the disk be tried again.

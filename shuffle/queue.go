@@ -20,7 +20,6 @@ type item struct {
 	begun    bool // rows have left: the item now starts at its next row
 }
 
-// newItem makes an item of all of a block's rows.
 func newItem(b *table.Block, keys *table.KeyRange) *item {
 	i := &item{block: b, bytes: int64(b.Bytes()), keys: keys, from: b.From, to: b.To}
 	if i.to == 0 {
@@ -50,12 +49,11 @@ func (i *item) count() int {
 	return len(i.rows) - i.next
 }
 
-// indices returns the remaining rows.
 func (i *item) indices() []int32 {
 	if i.rows != nil {
 		return i.rows[i.next:]
 	}
-	all := make([]int32, len(i.block.Rows)-i.next)
+	all := make([]int32, i.count())
 	for n := range all {
 		all[n] = int32(i.next + n)
 	}
@@ -76,7 +74,7 @@ type Queue struct {
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, cut to this lane
 	writing  int64                               // bytes of memory of items that are being written to disk
 	turns    int                                 // rows that have left the front block in this turn
-	settled  int64                               // until a change, no run of this many bytes can be spilled, if not 0
+	settled  int64                               // if not 0, no run of this many bytes can be spilled until a change
 }
 
 // Front returns the lane's first row, or false if there is none or it is on disk.
@@ -176,7 +174,7 @@ func (l *Queue) reach() {
 // Ready is the number of rows that can be taken now.
 func (l *Queue) Ready() int { return l.ready }
 
-// Bytes is the memory of the rows that can be taken now, in bytes.
+// Bytes is the memory of these rows.
 func (l *Queue) Bytes() int64 { return l.bytes }
 
 // More reports whether rows on disk wait after the rows that can be taken now.

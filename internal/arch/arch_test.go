@@ -147,7 +147,7 @@ reader/source/sourcetest: internal/conformance internal/table reader/record read
 internal/keyexpr: internal/exactcsv internal/suggest internal/table
 internal/tablestore/encode: internal/tablestore/plainbuffer internal/table
 shuffle: internal/spill internal/table
-partitioner: internal/table
+partitioner shuffle/readorder: internal/table
 writer: internal/tablestore/condition internal/tablestore/client internal/tablestore/plainbuffer internal/table
 internal/tablestore/scan: internal/tablestore/client internal/tablestore/plainbuffer ratelimit internal/table
 internal/tablestore/accesskey: internal/tablestore/client ratelimit
@@ -182,7 +182,7 @@ internal/notices: internal/conformance
 e2e/compatibility: # all of it is test code
 internal/objectstore/storetest internal/conformance: # only tests import it
 internal/mutants: # tests only
-cmd/tsimport/collection cmd/tsimport/advise/simulate cmd/tsimport/advise/sketch pipeline/bottleneck shuffle/readorder:
+cmd/tsimport/collection cmd/tsimport/advise/simulate cmd/tsimport/advise/sketch pipeline/bottleneck:
 pipeline/sendwindow internal/exactcsv internal/words reader/sqlname reader/charset reader/compress ratelimit:
 internal/table bench internal/page internal/timeline internal/httplimit internal/spill internal/suggest:
 engine/limiter internal/atomicfile engine/contract engine/model engine/wire internal/arch e2e:

@@ -121,6 +121,14 @@ func CutTable(key []byte) (name, rest []byte) {
 	return key[:i], key[i+1:]
 }
 
+// SharedPrefix returns how many leading bytes two keys share.
+func SharedPrefix(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
 // Compare compares two values of the same key column type in Tablestore's order.
 func Compare(a, b Value) int {
 	if a.Type == Integer {

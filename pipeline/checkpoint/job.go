@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -119,10 +118,9 @@ func (j *Job) ReadDivision(dir string) ([]byte, error) {
 	if j.Division == "" {
 		return nil, nil
 	}
-	return readKept("how the input is divided", filepath.Join(dir, DivisionFile), j.Division)
+	return readKept("the division of the input", filepath.Join(dir, DivisionFile), j.Division)
 }
 
-// readKept reads a file and checks its sum.
 func readKept(what, name, sum string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err == nil && sumOf(text) != sum {
@@ -134,10 +132,7 @@ func readKept(what, name, sum string) ([]byte, error) {
 	return text, nil
 }
 
-func sumOf(division []byte) string {
-	sum := sha256.Sum256(division)
-	return hex.EncodeToString(sum[:])
-}
+func sumOf(file []byte) string { return fmt.Sprintf("%x", sha256.Sum256(file)) }
 
 // OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more of them are
 // read out of order, a file with the other name replaces it. The job has the valid file's sum, so a kill does no harm.
@@ -182,7 +177,6 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	return readKept("the reading order", filepath.Join(dir, OrderFile), j.Order)
 }
 
-// isOrder reports whether a file is the valid reading order.
 func (j *Job) isOrder(dir, name string) bool {
 	order, err := os.ReadFile(filepath.Join(dir, name))
 	return err == nil && j.Order != "" && sumOf(order) == j.Order

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"example.com/tsimport/internal/table"
 )
 
 // Snapshot is the state of a load at one moment.
@@ -116,10 +118,7 @@ func (s *Snapshot) Encode() ([]byte, error) {
 	raw = binary.AppendUvarint(raw, uint64(len(s.Pieces)))
 	var before []byte
 	for _, p := range s.Pieces {
-		shared := 0
-		for shared < len(before) && shared < len(p.Lower) && before[shared] == p.Lower[shared] {
-			shared++
-		}
+		shared := table.SharedPrefix(before, p.Lower)
 		raw = binary.AppendUvarint(raw, uint64(shared))
 		raw = binary.AppendUvarint(raw, uint64(len(p.Lower)-shared))
 		raw = append(raw, p.Lower[shared:]...)
@@ -214,7 +213,6 @@ func decodeRaw(raw []byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// decoder reads an encoded snapshot.
 type decoder struct {
 	rest []byte
 	bad  bool

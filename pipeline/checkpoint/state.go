@@ -41,7 +41,6 @@ type LaneRange struct {
 	Allowance int64
 }
 
-// pieceOf returns the index of the piece that holds the key.
 func (s *State) pieceOf(key []byte) int {
 	return sort.Search(len(s.Pieces), func(i int) bool { return bytes.Compare(s.Pieces[i].Lower, key) > 0 }) - 1
 }

@@ -8,9 +8,6 @@ type Uptime struct {
 	Up   time.Duration `json:"up,omitempty"`
 }
 
-// Now returns the current moment, or the zero Uptime if there is no such clock.
-func Now() Uptime { return readUptime() }
-
 // Since returns the time since another moment, or 0 if that is unknown.
 func (u Uptime) Since(then Uptime) time.Duration {
 	if u.Boot == "" || u.Boot != then.Boot {

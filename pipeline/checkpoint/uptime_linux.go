@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads the machine's time since boot, including sleep, and identifies its boot and time namespace.
-func readUptime() Uptime {
+// Now returns the time since boot, with sleep, or the zero Uptime if unknown. Boot names the boot, host and namespace.
+func Now() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return Uptime{}

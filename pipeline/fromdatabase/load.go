@@ -118,30 +118,23 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 			return err
 		}
 	}
-	isKey := map[string]bool{}
-	if to != nil {
-		for _, k := range to.Key {
-			isKey[k.Name] = true
-		}
-	} else {
+	if to == nil {
 		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
 			return plan.Usagef("the source's primary key has %d columns, but a table takes 1 to %d: combine several with "+
 				"--pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key)
-		for _, k := range cfg.Target.Key {
-			isKey[k.Name] = true
-		}
+		to = &client.Table{Key: cfg.Target.Key}
 	}
 	for _, c := range columns {
 		name := cfg.Columns.To(c.Name)
 		_, given := cfg.Columns.Types[c.Name]
 		_, also := cfg.Columns.Types[name]
-		if given || also || isKey[name] || to != nil && to.Defined[name] != table.Null {
-			continue
+		isKey := slices.ContainsFunc(to.Key, func(k table.KeyColumn) bool { return k.Name == name })
+		if !given && !also && !isKey && to.Defined[name] == table.Null {
+			cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
 		}
-		cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
 	}
 	return nil
 }

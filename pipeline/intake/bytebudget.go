@@ -39,7 +39,6 @@ func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	}
 }
 
-// try takes n bytes if there is room for them, and reports whether it did.
 func (r *byteBudget) try(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -144,7 +144,6 @@ func (c *cells) allBefore(of []record.Cell, ms int64) bool {
 	})
 }
 
-// unchanged reports whether cells of a name are written unchanged.
 func (c *cells) unchanged(name []byte) bool {
 	n, ok := c.names[string(name)]
 	if !ok {

@@ -400,7 +400,7 @@ func (m *sectionMaker) choose() int {
 			best, nearest = i, far
 		}
 		if i >= m.rows {
-			if s := sharedPrefix(m.key(i-1), m.key(i)); s <= shared {
+			if s := table.SharedPrefix(m.key(i-1), m.key(i)); s <= shared {
 				change, shared = i, s
 			}
 		}
@@ -409,13 +409,6 @@ func (m *sectionMaker) choose() int {
 		return best
 	}
 	return max(change, 1)
-}
-
-func sharedPrefix(a, b []byte) (n int) {
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // end cuts the rest of the split into sections.
@@ -427,7 +420,6 @@ func (m *sectionMaker) end(at table.Span) {
 	m.cut(len(m.records) - 1)
 }
 
-// cut makes a section of the first n records.
 func (m *sectionMaker) cut(n int) {
 	first, next := m.records[0].at, m.records[n].at
 	if len(m.made.sections) == 0 {

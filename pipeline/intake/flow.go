@@ -71,7 +71,7 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 }
 
 // Splits delivers the parsed splits, and is closed at the end. The receiver calls Arrived on each split. An error says
-// why the rest of the input is missing; everything before it in the input is delivered.
+// why the rest of the input is missing; in a source read in order, everything before it is delivered.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
 // ErrEnough ends Each without an error, if the function passed to Each returns it.
@@ -164,7 +164,6 @@ type stream struct {
 	budget *byteBudget // limits the bytes of pieces and splits
 }
 
-// stages starts the stages that cut the sources into splits.
 func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source]) stream {
 	work := make(chan *job)
 	return f.stagesOf(ctx, group, sources, work, func() { close(work) }, f.plan.Shares().ReadAhead)

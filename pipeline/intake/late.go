@@ -69,10 +69,10 @@ func (w *watch) looks(p *Parsed) {
 		for i := 0; i < n; i += max(1, n/keysOfBlock) {
 			key := table.Ref{Block: b.Block, Index: int32(i)}.Key()
 			if k.Lower == nil || bytes.Compare(key, k.Lower) < 0 {
-				k.Lower = append([]byte{}, key...)
+				k.Lower = bytes.Clone(key)
 			}
 			if k.Upper == nil || bytes.Compare(key, k.Upper) > 0 {
-				k.Upper = append([]byte{}, key...)
+				k.Upper = bytes.Clone(key)
 			}
 		}
 	}
@@ -164,13 +164,4 @@ func together(sources []*plan.Source) []*plan.Source {
 		n++
 	}
 	return sources[:n]
-}
-
-// afterHead returns the turn at which a schedule continues after the given number of records.
-func afterHead(s *readorder.Schedule, records int64) (next turn) {
-	for next.records < records {
-		next.records += s.Sections[next.section].Records
-		next.section++
-	}
-	return next
 }

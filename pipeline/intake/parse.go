@@ -115,7 +115,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, columns := v.fields(), s.About().Columns
+	used, columns := v.converter.Fields(), s.About().Columns
 	if p.flow.plan.Wide { // a reject has all fields
 		used = used[:0]
 		for i := range columns {
@@ -139,8 +139,8 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.keysOnly(p.flow.plan)
-	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
+	v.keysOnly()
+	sp := &sourceParser{parser: s.NewParser(v.converter.Fields()), values: v}
 	p.keyed[s] = sp
 	return sp, nil
 }

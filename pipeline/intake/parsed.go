@@ -55,7 +55,7 @@ type Apart struct {
 	Skipped Skipped // counts of the whole split, set in its last part
 }
 
-// Skipped counts input without records.
+// Skipped counts input that makes no records.
 type Skipped struct {
 	EmptyLines int
 	source.Followed
@@ -94,16 +94,8 @@ func (p *Parsed) Truncate(n int) {
 	for i := range p.Blocks {
 		p.Blocks[i].Block.Truncate(n)
 	}
-	rejects := len(p.Rejects)
-	for rejects > 0 && int(p.Rejects[rejects-1].Span.Record) >= n {
-		rejects--
-	}
-	p.Rejects = p.Rejects[:rejects]
-	archived := len(p.Archived)
-	for archived > 0 && int(p.Archived[archived-1].Span.Record) >= n {
-		archived--
-	}
-	p.Archived = p.Archived[:archived]
+	p.Rejects = slices.DeleteFunc(p.Rejects, func(r Reject) bool { return int(r.Span.Record) >= n })
+	p.Archived = slices.DeleteFunc(p.Archived, func(a Archived) bool { return int(a.Span.Record) >= n })
 	p.Expired = slices.DeleteFunc(p.Expired, func(e Expired) bool { return int(e.Record) >= n })
 	p.Records = min(p.Records, n)
 }

@@ -192,7 +192,6 @@ func loadsAlike(c *table.Column, a, b *record.Datum) bool {
 		string(v.Bytes) == string(w.Bytes)
 }
 
-// plainForm returns the default form of a value.
 func plainForm(d *record.Datum) *record.Datum {
 	switch d.Kind {
 	case record.Number, record.Boolean:

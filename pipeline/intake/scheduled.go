@@ -136,9 +136,8 @@ func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder
 	if f.scheduling.When == WhenItPays && (len(sections) < tellingSections || !worthwhile(sections)) {
 		return nil, errFileOrder
 	}
-	made := &readorder.Schedule{Source: sources[0].Ordinal, Sources: len(sources)}
 	last := cutAfter(&sections, f.plan.Request.Records)
-	made.Sections = readorder.Make(made.Source, made.Sources, sections, f.arrange(sections, 0)).Sections
+	made := readorder.Make(sources[0].Ordinal, len(sources), sections, f.arrange(sections, 0))
 	if last != nil {
 		last.Keys = nil
 		made.Sections = append(made.Sections, *last)
@@ -229,7 +228,7 @@ func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n i
 		return n, true, false, nil
 	}
 	f.sections.Add(int64(len(s.Sections)))
-	complete, failed, err = f.readScheduled(ctx, s, sources[n:n+s.Sources], afterHead(s, w.place.Record))
+	complete, failed, err = f.readScheduled(ctx, s, sources[n:n+s.Sources], turnAt(s, w.place.Record))
 	return n + s.Sources, complete, failed, err
 }
 
@@ -260,7 +259,6 @@ func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources
 	return complete, failed, err
 }
 
-// turns reads the sections of a schedule.
 type turns struct {
 	flow     *Flow
 	schedule *readorder.Schedule
@@ -280,11 +278,16 @@ func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
 		return turn{}, false
 	}
 	from, _, skip := f.resumed.Begin(s.Source)
-	for !skip && next.section < len(s.Sections) && next.records+s.Sections[next.section].Records <= from.Record {
-		next.records += s.Sections[next.section].Records
-		next.section++
+	return turnAt(s, from.Record), skip
+}
+
+// turnAt returns the turn of the section with the given record of a schedule.
+func turnAt(s *readorder.Schedule, record int64) (at turn) {
+	for at.section < len(s.Sections) && at.records+s.Sections[at.section].Records <= record {
+		at.records += s.Sections[at.section].Records
+		at.section++
 	}
-	return next, skip
+	return at
 }
 
 // feed hands the sections to the parsers and, in the same order, to the hand-over.

@@ -50,9 +50,6 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	return v, nil
 }
 
-// fields returns the fields of the source's records that are needed, in ascending order.
-func (v *values) fields() []int { return v.converter.Fields() }
-
 // rowOf is the content of a row made from a record. It is valid as long as the record, until the next one.
 type rowOf struct {
 	row      []table.Value // values by the schema's columns
@@ -139,7 +136,7 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 }
 
 // keysOnly makes rowValues leave columns that are not used in ordering keys null.
-func (v *values) keysOnly(p *plan.Plan) {
+func (v *values) keysOnly() {
 	if v.namer != nil {
 		return
 	}

@@ -58,7 +58,7 @@ type Invocation struct {
 
 // Checkpoint configures how checkpoints of a load are kept.
 type Checkpoint struct {
-	Every time.Duration // interval; 0 means a second
+	Every time.Duration // interval; 0 means one to five seconds, depending on the cost of one
 	// Sync, if not nil, syncs acknowledged rows before a checkpoint calls them final, as the service does not sync them.
 	Sync func() error
 	// Keep keeps the checkpoint of a finished load that has follow-up work. If the process is killed during that work,
@@ -81,7 +81,7 @@ type BadInput = checkpoint.BadInput
 // Known knows which contents were loaded into the table. Its methods are not called concurrently.
 type Known interface {
 	plan.Selection
-	// Once reports whether known inputs are left out. If not, no other method is called.
+	// Once reports whether known inputs are left out. If not, only Select is called besides.
 	Once() bool
 	// Begin is called before an attempt's first row. created is the creation time of the table to be loaded into.
 	Begin(ctx context.Context, created int64, run string) error

@@ -157,10 +157,8 @@ func unfinished(runs []foundRun, err error) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "",
-		&plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume "+
-			"FOLDER, or "+source.StartOver,
-			len(found), strings.Join(found, ", "))}
+	return "", &plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport "+
+		"resume FOLDER, or "+source.StartOver, len(found), strings.Join(found, ", "))}
 }
 
 // foundRun is a run folder, and its job or why that cannot be read.
@@ -170,7 +168,6 @@ type foundRun struct {
 	unfit *progress.UnfitError
 }
 
-// runsOf returns the runs of a load below rundir.Root.
 func runsOf(identity string) (runs []foundRun, err error) {
 	folders, err := rundir.Folders(rundir.Root)
 	for _, at := range folders {

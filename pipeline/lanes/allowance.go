@@ -20,7 +20,6 @@ const (
 	fewAllowance   = 16_000
 )
 
-// following returns the allowance from now on, given the number of lanes.
 func (a *allowance) following(lanes int) int64 {
 	return 2*a.taken + max(leastAllowance, fewAllowance/int64(lanes))
 }
@@ -31,7 +30,6 @@ func (a *allowance) described(next int64) {
 	a.left = min(a.left, next)
 }
 
-// saved notes that the checkpoint was written.
 func (a *allowance) saved() {
 	if a.pending {
 		a.left, a.pending = max(0, a.next-a.taken), false

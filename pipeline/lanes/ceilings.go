@@ -46,7 +46,6 @@ func (c *ceilings) wait(now time.Time) time.Duration {
 	return max(c.rows.Wait(now), c.units.Wait(now), c.bytes.Wait(now))
 }
 
-// instanceWait returns the time until the instance accepts a batch of the given units.
 func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
@@ -71,7 +70,6 @@ func lower(a, b float64) float64 {
 	return min(a, b)
 }
 
-// landed notes that a request has come back, with an answer or without.
 func (c *ceilings) landed(r *Result, answered bool) {
 	if !r.flight.silent {
 		c.share.landed()

@@ -29,7 +29,6 @@ func (s *Set) Close() error {
 	return s.options.Disk.Close()
 }
 
-// work is one disk worker. It ends when jobs is closed.
 func (k *disk) work() error {
 	var w shuffle.Worker
 	for j := range k.jobs {

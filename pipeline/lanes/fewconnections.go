@@ -1,8 +1,6 @@
 package lanes
 
-import (
-	"time"
-)
+import "time"
 
 const (
 	// longWay is the time of the fastest answer from which on latency counts as long.
@@ -39,8 +37,7 @@ func (s *Set) enlarge(l *lane, now time.Time) {
 // longestTurn is how long a lane waits for lanes with more rows, unless there are few connections.
 const longestTurn = time.Second
 
-// turn returns how long a lane waits for lanes with more rows: with few connections, twice the time of a request of
-// each.
+// turn returns how long a lane waits for lanes with more rows: with few connections, two requests of each.
 func (s *Set) turn() time.Duration {
 	if !s.observed.few {
 		return longestTurn

@@ -72,7 +72,6 @@ func (f *flights) flying() int { return f.most - len(f.idle) }
 
 func (f *flights) unanswered() int { return f.flying() + f.silence.count }
 
-// open reports whether another flight may be sent.
 func (f *flights) open() bool {
 	return len(f.idle) > 0 && f.flying() < f.room() && (f.flying() == 0 || f.bytes < f.budget)
 }
@@ -138,7 +137,7 @@ func meanOf(mean float64, took time.Duration) float64 {
 	return mean + (t-mean)/8
 }
 
-// silent reports whether requests are in flight and none has been answered for a long time.
+// silent reports whether requests are unanswered, and none has been answered for a long time.
 func (f *flights) silent(now time.Time) bool {
 	if f.flying() == 0 {
 		return f.silence.count > 0

@@ -60,7 +60,6 @@ type turn struct {
 	units       float64
 }
 
-// begin notes that rows have arrived.
 func (t *turn) begin(now time.Time) {
 	t.stale = true
 	if t.begun.IsZero() {
@@ -241,7 +240,6 @@ func (l *lane) cautious(rows int) int {
 // longestProbe is how long a lane waits at most before it probes a failed partition again.
 const longestProbe = 2 * time.Second
 
-// unserved reports whether the partition seems to be down.
 func (l *lane) unserved() bool { return l.health.down || l.health.failures > 1 }
 
 // retry probes a failed partition at once, because another one serves again.

@@ -116,7 +116,6 @@ func (s *Set) Mark(slots []int) {
 	}
 }
 
-// add returns the lane of a new partition.
 func (s *Set) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.Queues.Lane(i), s.options.Tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
@@ -141,7 +140,6 @@ func (s *Set) share() {
 	}
 }
 
-// mayFly returns the maximum number of a lane's requests in flight.
 func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
 // Sending is the number of lanes that may send, at least one.
@@ -247,7 +245,6 @@ func (l *lane) lateBatch() float64 {
 	return 0
 }
 
-// ask determines when the lane may send, and how much.
 func (s *Set) ask(l *lane, now time.Time, more bool) {
 	if !l.turn.stale && !l.health.hung && (!l.turn.asks || l.turn.at.After(now)) {
 		return
@@ -341,7 +338,6 @@ func (e *stalledError) Unwrap() error {
 	return &tablestore.OtsError{Code: code, Message: message}
 }
 
-// lookAgain returns the interval at which the lanes' patience must be checked.
 func (s *Set) lookAgain() time.Duration {
 	next := time.Minute
 	for _, l := range s.all {

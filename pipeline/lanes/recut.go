@@ -15,9 +15,7 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
 	s.Queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, m.Find,
-		func(i int) *table.KeyRange {
-			return new(m.Range(i))
-		})
+		func(i int) *table.KeyRange { return new(m.Range(i)) })
 	s.Cutter.Recut(m.Len(), m.Find)
 	from := make([][]int, m.Len())
 	for i, news := range over {

@@ -170,7 +170,7 @@ func (s *Set) Start(room func() int, addWorker func()) {
 	}
 }
 
-// End ends all workers, including the disk's. Nothing may be in flight.
+// End makes all workers end, including the disk's. Nothing may be in flight.
 func (s *Set) End() {
 	close(s.flights.out)
 	close(s.disk.jobs)

@@ -115,7 +115,6 @@ func (s *share) begin(now time.Time) time.Duration {
 	return 0
 }
 
-// mayFly reports whether another request of the load may be in flight.
 func (s *share) mayFly(now time.Time) bool {
 	l := s.of
 	return l.requests == 0 || l.inFlight < l.requests && !slices.ContainsFunc(l.loads, func(o *share) bool {
@@ -184,12 +183,7 @@ func (s *share) leave() {
 	defer l.mu.Unlock()
 	l.inFlight -= s.inFlight
 	s.inFlight = 0
-	for i, o := range l.loads {
-		if o == s {
-			l.loads = append(l.loads[:i], l.loads[i+1:]...)
-			break
-		}
-	}
+	l.loads = slices.DeleteFunc(l.loads, func(o *share) bool { return o == s })
 	l.wakeNext()
 }
 

@@ -155,7 +155,6 @@ func (s *Set) countHung() {
 	}
 }
 
-// mayProbe reports whether another lane may be probed.
 func (s *Set) mayProbe() bool {
 	if s.hearing.hung == 0 {
 		return false

@@ -72,7 +72,6 @@ func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	}
 }
 
-// ended notes that a lane has no more rows.
 func (t tableRates) ended(l *lane) {
 	if p, ok := l.pacer.(*ratelimit.Pacer); ok {
 		t.of(l.table).Ended(p)

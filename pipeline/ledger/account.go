@@ -105,7 +105,6 @@ func (a *Account) AllWritten(rows []table.Ref) {
 	a.Hot.AddAll(len(rows), func(i int) ([]byte, int) { return rows[i].Key(), rows[i].Row().Size() })
 }
 
-// numbered counts a row that the service has numbered.
 func (a *Account) numbered(r table.Ref, o table.Outcome) {
 	if o.Repeated && a.Files.RepeatedRows == nil {
 		a.Counts.MaybeTwice++

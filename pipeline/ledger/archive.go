@@ -79,7 +79,6 @@ func (a *Archive) Add(header int, r *intake.Archived) {
 	}
 }
 
-// open returns the files that have been written to.
 func (a *Archive) open() []*os.File {
 	if a == nil || a.files == nil {
 		return nil

@@ -1,8 +1,6 @@
 package ledger
 
-import (
-	"example.com/tsimport/pipeline/checkpoint"
-)
+import "example.com/tsimport/pipeline/checkpoint"
 
 // Counted holds the counts of a running load. It belongs to the dispatcher's goroutine while rows are in flight.
 type Counted struct {
@@ -34,7 +32,6 @@ func (r *Counted) Counters() map[string]int64 {
 	return c
 }
 
-// lasting returns the counters over all attempts by name.
 func (r *Counted) lasting() map[string]*int64 {
 	return map[string]*int64{
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived,

@@ -100,7 +100,6 @@ func (r *ReportLive) ReadMoment(source int, m intake.Moment) {
 	}
 }
 
-// all returns the snapshots of all attempts.
 func (r *ReportLive) all() []source.Snapshot {
 	if r.origin == nil {
 		return nil

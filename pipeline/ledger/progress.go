@@ -49,7 +49,7 @@ type Hindrance struct {
 	Trouble   atomic.Value  // a string, the service's answer while it does not accept rows
 }
 
-// Lag returns the number of changes read but not settled, and the last settled one's age; known is false without times.
+// Lag returns the number of changes read but not final, and the last settled one's age; known is false without times.
 func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	settled := p.Settled.Load()
 	e := &p.Ended

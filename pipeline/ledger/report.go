@@ -89,8 +89,7 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // number of attempts, including this one; counters cover all of them
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is the time, by the service's clock, until which requests may repeat rows; zero if none may. It is set
-	// only with Checkpoint.Repeats.
+	// LateUntil is when, by the service's clock, no request repeats rows any more; zero unless Checkpoint.Repeats is set.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // when the first attempt began

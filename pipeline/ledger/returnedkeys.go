@@ -27,7 +27,6 @@ type returnedKeys struct {
 	columns int // number of columns of the old key
 }
 
-// newReturnedKeys returns the returnedKeys of a plan, which writes to a journal.
 func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	k := &returnedKeys{journal: j, column: p.Schema.Numbered}
 	if old := p.OldKey(); old != nil {
@@ -130,7 +129,6 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	return fields, nil
 }
 
-// keyField returns a key value in the form of the file.
 func keyField(integer, binary bool, n int64, text []byte) string {
 	switch {
 	case integer:

@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The share and number of inputs that may be bad. If there are more, flags may be wrong, or a folder only half copied.
+// If too many inputs are bad, flags may be wrong, or a folder only half copied.
 const (
-	mostBadShare = 10 // one in ten, but at least one
-	MostBad      = 100
+	mostBadShare = 10  // one in ten may be bad, but at least one
+	MostBad      = 100 // so many are too many
 )
 
 // bySource counts the records of a source that were read and rejected.
@@ -46,7 +46,7 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 	}
 	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once,
 		counts: make([]bySource, len(planned.Sources)), flow: flow}
-	flow.OnFault(func(s *plan.Source, err error) bool { return planned.AtFault(s, err) })
+	flow.OnFault(planned.AtFault)
 	if from == nil {
 		return a
 	}
@@ -85,7 +85,6 @@ func (a *asides) CountRead(source int, n int64) {
 	}
 }
 
-// check sets a source aside if too many of its rows were rejected.
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,7 +96,6 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 	return s, nil
 }
 
-// files returns the numbers of the existing files in ascending order.
 func (s *stamps) files() (numbers []int64, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -208,11 +206,7 @@ func (s *stamps) Remove() error {
 	if s == nil {
 		return nil
 	}
-	err := os.RemoveAll(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return os.RemoveAll(s.dir)
 }
 
 // encodeStamps appends a record: its length and checksum, then the rows, each as its difference from the previous one.

@@ -51,7 +51,6 @@ func (l *Tables) named(name string) *ReportTable {
 	return t
 }
 
-// row returns the counts of the table that an ordering key begins with.
 func (l *Tables) row(key []byte) *ReportTable {
 	name, _ := table.CutTable(key)
 	if l.last == nil || l.last.Name != string(name) {
@@ -72,7 +71,6 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 	return true, nil
 }
 
-// counters returns a table's counters by the names that they have in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected,
 		"archived": &t.Archived, "condition_failed": &t.ConditionFailed}

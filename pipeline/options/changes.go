@@ -29,7 +29,6 @@ var ops = map[string]table.Mode{
 	"UPDATE": table.Put, "D": table.Delete, "d": table.Delete, "delete": table.Delete, "DELETE": table.Delete,
 }
 
-// checkChanges refuses options that do not fit a load of changes.
 func checkChanges(asked *Request) error {
 	if asked.Mode != "changes" {
 		return nil
@@ -49,7 +48,6 @@ func checkChanges(asked *Request) error {
 	return nil
 }
 
-// parseChanges parses the options for reading records of a load of changes.
 func parseChanges(r *Request, to *plan.Read) error {
 	if r.Mode != "changes" {
 		if r.OpColumn != "" {

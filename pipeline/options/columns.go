@@ -97,7 +97,6 @@ func cutType(text string) (name, of string, ok bool) {
 	return text[:i], text[i+1:], true
 }
 
-// timestampSpec returns the content of timestamp(…).
 func timestampSpec(name string) (string, bool) {
 	spec, ok := strings.CutPrefix(name, "timestamp")
 	if !ok || spec != "" && (spec[0] != '(' || spec[len(spec)-1] != ')') {

@@ -17,15 +17,10 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	}
 	cfg = pipeline.Config{
 		Inputs: r.From,
-		Target: plan.Target{
-			Table: r.Table, Create: r.Create,
-			Define: table.Definition{
-				TimeToLive: r.TTL, MaxVersions: r.MaxVersions,
-			},
-		},
+		Target: plan.Target{Table: r.Table, Create: r.Create,
+			Define: table.Definition{TimeToLive: r.TTL, MaxVersions: r.MaxVersions}},
 		Limits: pipeline.Limits{Records: r.Limit, MaxTables: r.MaxTables},
-		RunDir: r.RunDir,
-		DryRun: r.DryRun, Compared: r.Verify,
+		RunDir: r.RunDir, DryRun: r.DryRun, Compared: r.Verify,
 	}
 	cfg.Target.Asked = plan.AskedOptions{Any: asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil,
 		Columns: strings.Join(asked.Define, "; ")}
@@ -35,6 +30,9 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst,
 		AtLeastOnce: r.AtLeastOnce}
 	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
+	if r.Mode == "changes" {
+		r.MaxErrors = "0"
+	}
 	if r.DryRun && r.Verify {
 		return cfg, plan.Usagef("--verify: a dry run writes nothing to compare; leave it out")
 	}
@@ -43,13 +41,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	}
 	for _, parse := range []func() error{
 		func() error { return checkChanges(asked) },
-		func() (err error) {
-			if r.Mode == "changes" {
-				r.MaxErrors = "0"
-			}
-			cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(r.MaxErrors)
-			return
-		},
+		func() (err error) { cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(r.MaxErrors); return },
 		func() error { return parsePolicy(&r, &cfg) },
 		func() (err error) { cfg.Read, err = Read(&r); return },
 		func() (err error) { cfg.Columns, err = Columns(&r); return },

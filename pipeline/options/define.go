@@ -53,7 +53,6 @@ func Define(texts []string, to *plan.Target) error {
 	return nil
 }
 
-// definedColumns parses names of columns, with optional types.
 func definedColumns(text, list string, to *plan.Target) (names []string, err error) {
 	for _, one := range strings.Split(list, ",") {
 		col, err := keyexpr.ParseColumn(strings.TrimSpace(one))

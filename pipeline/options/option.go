@@ -70,8 +70,7 @@ func (k Kind) Repeated() bool {
 // Wants describes a valid value.
 func (k Kind) Wants() string {
 	return map[Kind]string{Plain: "a string", Size: "a string", List: "a list of names", Texts: "a list of strings",
-		Lists:     "a list of strings",
-		Renamings: "a list of strings", Typings: "a list of strings", Switch: "true or false",
+		Lists: "a list of strings", Renamings: "a list of strings", Typings: "a list of strings", Switch: "true or false",
 		Whole: "a whole number in digits only, such as 1000", Number: "a number in digits, such as 1000 or 0.5",
 		Duration: "a duration with a unit, such as 500ms, 30s or 15m"}[k]
 }
@@ -154,7 +153,6 @@ var byName = func() map[string]*Option {
 // InRequest reports whether the option is a field of a request. Other options belong only to commands.
 func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request]() }
 
-// part returns the type of the part of Command that has the option's field.
 func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
@@ -181,17 +179,11 @@ func (o *Option) Set(c *Command, given []string) error {
 	return nil
 }
 
-// inBounds refuses a number outside the option's bounds.
 func (o *Option) inBounds(f reflect.Value) error {
-	var n float64
-	switch {
-	case o.Want == "":
+	if o.Want == "" {
 		return nil
-	case f.CanFloat():
-		n = f.Float()
-	default:
-		n = float64(f.Int())
 	}
+	n := f.Convert(reflect.TypeFor[float64]()).Float()
 	if n >= o.Least && n <= cmp.Or(o.Most, math.MaxFloat64) {
 		return nil
 	}
@@ -261,7 +253,6 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 	return nil
 }
 
-// pairsOf parses old=new and name=type.
 func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for _, text := range given {

@@ -51,7 +51,8 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 	name := r.Dialect
 	if name == "auto" {
 		if given {
-			return errors.New("--dialect auto detects delimiter, quote and escape; leave out either --dialect or those flags")
+			return errors.New("--dialect auto detects how the text is written; leave out either --dialect or --delimiter, " +
+				"--quote, --escape, --comment and --record-end")
 		}
 		to.Sniff = true
 		return nil
@@ -157,12 +158,7 @@ func Same(a, b string) bool {
 	if a == "" || b == "" {
 		return false
 	}
-	at, err1 := os.Stat(a)
-	bt, err2 := os.Stat(b)
-	if err1 == nil && err2 == nil {
-		return os.SameFile(at, bt)
-	}
-	return filepath.Clean(a) == filepath.Clean(b)
+	return rundir.SameFile(a, b) || filepath.Clean(a) == filepath.Clean(b)
 }
 
 // LocksDir returns the folder for locks of this user's loads in all working folders, or "" if there is none.

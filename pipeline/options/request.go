@@ -104,7 +104,7 @@ type Rates struct {
 	MaxRowsPerSecond  float64 `json:"max-rows-per-second,omitempty"`
 	MaxBytesPerSecond int64   `json:"max-bytes-per-second,omitempty"`
 	Compress          string  `json:"compress,omitempty"` // compress requests: on or off; "" means off
-	// bytes, at least 16 MiB; 0 means a quarter of the machine's memory, at most 1 GiB
+	// Memory is in bytes, at least 16 MiB; 0 means a quarter of the machine's memory, at most 1 GiB.
 	Memory   int64         `json:"memory,omitempty"`
 	RetryFor time.Duration `json:"retry-for,omitempty"` // in JSON, nanoseconds; 0 means 15 minutes
 	Settle   time.Duration `json:"settle,omitempty"`    // 0 means RequestTimeout
@@ -116,7 +116,7 @@ type Recurring struct {
 	ReloadChanged    bool   `json:"reload-changed,omitempty"`      // with OnlyNew: load changed inputs
 	FailIfNothingNew bool   `json:"fail-if-nothing-new,omitempty"` // return an error instead of an empty summary
 	FilesBy          string `json:"files-by,omitempty"`            // order of inputs, name or time; "": name with OnlyNew
-	// leave out inputs that changed within this time; 0 means none
+	// SettleFiles leaves out inputs that have changed within this time; 0 leaves out none.
 	SettleFiles time.Duration `json:"settle-files,omitempty"`
 	DoneMarker  string        `json:"done-marker,omitempty"` // file required beside an input: {}.done; {} is its name
 	BadInputs   string        `json:"bad-inputs,omitempty"`  // set-aside or stop; "" means set-aside with OnlyNew

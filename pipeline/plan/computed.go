@@ -17,7 +17,6 @@ type Maker struct {
 	Program *keyexpr.Program // computes the value from the fields
 }
 
-// computed returns the computed columns, key columns first.
 func (p *planner) computed() []keyexpr.Column {
 	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
 }
@@ -40,7 +39,6 @@ func (p *planner) expressions() (all []expression) {
 	return all
 }
 
-// columnsOf returns the input columns that an expression names.
 func (p *planner) columnsOf(e expression) (names []string, err error) {
 	used, err := keyexpr.Sources(e.text, p.all)
 	if err != nil {
@@ -52,7 +50,6 @@ func (p *planner) columnsOf(e expression) (names []string, err error) {
 	return names, nil
 }
 
-// isComputed reports whether the table's column with the given name is computed.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
 // findNamed finds the input columns that expressions name, and for salt(n) those of the primary key.
@@ -290,7 +287,6 @@ func (p *Plan) Shares() Shares {
 	return s
 }
 
-// sources returns the names of the input columns that are read.
 func (p *Plan) sources() (names []string) {
 	for _, c := range p.Fields {
 		names = append(names, c.Source)

@@ -122,7 +122,6 @@ func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decisi
 	return d, true
 }
 
-// mixedKeyText warns of a key column whose values have several types.
 func mixedKeyText(name string, few convert.Minority) string {
 	text := fmt.Sprintf("primary-key column %s: %s, %s others (%s) in the sample; loaded as %s, rejecting the others; ",
 		name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples), few.Type)

@@ -104,7 +104,6 @@ func timeText(t *table.Time) string {
 	return fmt.Sprintf("timestamp(%s,%v,%s)", t.Layout, t.Zone, unit)
 }
 
-// readFacts returns the options for reading.
 func readFacts(r *Read) []progress.Fact {
 	o, c := &r.Options, &r.Convert
 	var facts []progress.Fact

@@ -23,7 +23,7 @@ func (p *Plan) ReadAgain(s *Source) error {
 	return nil
 }
 
-// StillBad returns why files that is selects cannot be read to their end, by name.
+// StillBad returns, by name, why those files for which is returns true cannot be read to their end.
 func (p *Plan) StillBad(is func(name string) bool) map[string]string {
 	bad := map[string]string{}
 	for _, s := range p.Sources {

@@ -27,7 +27,6 @@ type Forecast struct {
 // shownNames is the maximum number of inputs that a Forecast names.
 const shownNames = 10
 
-// inputs holds the files of a plan.
 type inputs struct {
 	Forecast
 	left []input.Item // files that were not opened

@@ -103,8 +103,7 @@ func (p *planner) noKeyType(name string) error {
 		first = fmt.Sprintf(" (the first: %v)", p.sampled.bad)
 	}
 	return usagef("primary-key column %s of a new table: no sampled record has a value%s, so its type is unknown; give "+
-		"--pk %s:TYPE",
-		name, first, name)
+		"--pk %s:TYPE", name, first, name)
 }
 
 // settleType gives field i a type if it has none: an earlier attempt's, the source's, the table's if it fits, or at's.
@@ -191,7 +190,6 @@ func typeText(t table.Type) string {
 	return t.String()
 }
 
-// minorityText explains why a column does not have one type.
 func minorityText(col *table.Column, few convert.Minority) string {
 	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type),
 		counted(few.Others), quoted(few.Examples))
@@ -324,8 +322,7 @@ func (p *planner) checkWidth() error {
 		return nil
 	}
 	return usagef("%s has %d columns besides the primary key, but a row has at most %d; choose some with --columns, or "+
-		"exclude some with --exclude",
-		p.plan.Sources[0].Name, n, table.MaxColumns)
+		"exclude some with --exclude", p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 
 // cellBytes is roughly the size of an encoded cell, without its name and value.

@@ -324,7 +324,6 @@ func head(text []byte) uint64 {
 	return binary.BigEndian.Uint64(short[:])
 }
 
-// add takes a value, and its number if it has one.
 func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	text := c.text(d)
 	c.longest = max(c.longest, len(text))

@@ -58,7 +58,6 @@ func (p *planner) checkLive() error {
 	return nil
 }
 
-// lacking reports whether records of a source may lack columns.
 func (p *planner) lacking() bool {
 	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		return s.About().AddColumns != nil

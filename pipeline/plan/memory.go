@@ -5,8 +5,8 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// Shares divides the memory of the process into classes. Each class must be able to continue whatever the classes after
-// it hold: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes, and
+// Shares divides the memory of the process into classes. Each class must be able to continue even if later classes have
+// used up theirs: requests in flight, rows to be retried, the split whose turn it is, rows read back from disk, lanes,
 // data read ahead. Rows in flight or to be retried count with their lanes, in blocks; InFlight is for their requests.
 type Shares struct {
 	Lanes     int64 // blocks that are queued, in flight, to be retried or read back
@@ -42,7 +42,6 @@ func MemoryForRows(bytes int64) int64 { return bytes*3/2 + fixedMemory }
 // ReadingMemory returns the limits for the readers of one input in a process with the given memory.
 func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).reading() }
 
-// reading returns the limits for the readers of one input.
 func (s Shares) reading() reader.Memory {
 	return reader.Memory{RecordBytes: int(s.Record), PageBytes: s.Pages, WindowBytes: int(s.Window),
 		BlockBytes: int(max(s.ReadAhead/4, 1))}

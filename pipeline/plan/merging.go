@@ -63,7 +63,6 @@ func (p *planner) merging() (found *Merging) {
 	return nil
 }
 
-// declaredKey returns the key that a dump declares for its table.
 func declaredKey(about *source.About) (key []source.KeyColumn) {
 	if about.Declared == nil {
 		return nil

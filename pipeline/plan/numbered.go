@@ -150,7 +150,6 @@ func (p *planner) settleMark() error {
 	return nil
 }
 
-// isNumbered reports whether the service makes the values of the table's column with the given name.
 func (p *planner) isNumbered(name string) bool {
 	return p.numbered > 0 && p.key()[p.numbered].Name == name
 }
@@ -194,7 +193,6 @@ func (p *planner) checkVersions() error {
 	return nil
 }
 
-// checkChanged refuses tables that cannot hold the result of changes.
 func (p *planner) checkChanged() error {
 	versions := p.request.Target.Define.MaxVersions
 	if t := p.plan.table; t != nil {

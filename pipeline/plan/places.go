@@ -20,7 +20,6 @@ const (
 // taker takes a record of a sample, and reports whether it counts. whole means that the record is certainly complete.
 type taker func(rec *record.Record, whole bool) bool
 
-// placesOf returns the number of places to sample in a source.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
 		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
@@ -32,7 +31,6 @@ func (p *Plan) visitor(s *Source, take taker) *visitor {
 	return &visitor{plan: p, source: s, take: take, most: beginningRecords, budget: beginningBytes}
 }
 
-// visitor takes a sample of a source.
 type visitor struct {
 	plan   *Plan
 	source *Source

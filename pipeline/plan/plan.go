@@ -21,7 +21,8 @@ import (
 )
 
 // Plan says what a load will do, and is made before its first write. It has many fields because it holds every decision
-// made before the first row; each stage reads only a few. Only the state of Sources changes afterwards.
+// made before the first row; each stage reads only a few. Later, only the state of Sources, Notes and Warnings change,
+// and MakeTable adds the table.
 type Plan struct {
 	Schema    *table.Schema
 	Fields    []table.Column // what a record is converted to: the schema's columns, unless some are computed
@@ -281,7 +282,6 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	return nil
 }
 
-// addSource adds a source to the plan, with its notes.
 func (p *planner) addSource(s source.Source) {
 	about := s.About()
 	p.plan.Sources = append(p.plan.Sources, &Source{
@@ -304,7 +304,6 @@ func (p *planner) addSource(s source.Source) {
 	}
 }
 
-// find finds the inputs and chooses those to open.
 func (p *planner) find(ctx context.Context) error {
 	find := p.request.Read.Find
 	find.Stdin = p.request.Read.Stdin
@@ -478,8 +477,7 @@ func (p *planner) checkColumns(s *Source) error {
 				"it, or leave the file out", s.Name, c, p.owner[c])
 		case !p.request.Read.Convert.Missing:
 			return usagef("%s has no column %q, which %s has; files loaded together need the same columns: load its rows "+
-				"without it with --missing null, "+
-				"leave it out with --exclude, or load them separately", s.Name, c, p.owner[c])
+				"without it with --missing null, leave it out with --exclude, or load them separately", s.Name, c, p.owner[c])
 		}
 		lacking = append(lacking, strconv.Quote(c))
 	}

@@ -29,7 +29,6 @@ const (
 	autoRanges       = 2
 )
 
-// settlePreSplit finds the bounds of a new table's ranges.
 func (p *planner) settlePreSplit() error {
 	want, target := p.request.Target.PreSplit, &p.request.Target
 	if want == PreSplitOff || p.request.Written || want == PreSplitAuto && target.Absent {
@@ -110,7 +109,6 @@ func (k *keySampler) take(rec *record.Record, _ bool) bool {
 	return ok
 }
 
-// value returns the first key column's value in the row of a record, if the record makes one.
 func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
 	fields, why := k.converter.Convert(rec)
 	if why != nil {

@@ -196,7 +196,7 @@ type UsageError struct {
 	Input   bool // an input is missing or cannot be read
 	Damaged bool // reader.Damaged is true of the cause
 	Changed bool // an input differs from that of the resumed run
-	Nothing bool // no input matches
+	Nothing bool // there is no input to load
 }
 
 func (e *UsageError) Exit() int {

@@ -142,7 +142,6 @@ func (p *planner) rename(column string) string { return p.request.Columns.To(col
 
 func (p *planner) wanted(column string) bool { return p.request.Columns.Takes(column) }
 
-// column returns a table column with the type that the user requests, if any.
 func (p *planner) column(src, name string) (table.Column, error) {
 	col := table.Column{Source: src, Name: name}
 	if err := table.CheckColumnName(name); err != nil {
@@ -177,7 +176,6 @@ func (p *Plan) Indexes() []string {
 	return nil
 }
 
-// indexText warns of the cost of indexes.
 func indexText(name string, names []string) string {
 	n := len(names)
 	indexes, them := fmt.Sprintf("%d secondary indexes", n), "them"

@@ -151,7 +151,6 @@ func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	return fmt.Sprintf("format_time(%s, %q%s)", moment, layout, options), nil
 }
 
-// settleTables parses the parts of table names, and the policy for the tables.
 func (p *planner) settleTables() error {
 	target := &p.request.Target
 	if !IsTemplate(target.Table) {

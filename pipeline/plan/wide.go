@@ -173,7 +173,6 @@ func (c *Columns) Takes(column string) bool {
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
 }
 
-// computes reports whether the table's column with the given name is computed.
 func (c *Columns) computes(name string) bool {
 	is := func(col keyexpr.Column) bool { return col.Name == name }
 	return slices.ContainsFunc(c.Keys, is) || slices.ContainsFunc(c.Set, is)

@@ -134,7 +134,6 @@ func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 	return charts
 }
 
-// limitSeries returns a line for each word that has limited the load.
 func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64,
 	bool) page.Series) (all []page.Series) {
 	for _, l := range r.LimitedBy {
@@ -160,7 +159,9 @@ func ledgerTable(r *pipeline.Report) page.Table {
 	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
 		{"read", words.Grouped(r.Read)}, {"written", words.Grouped(r.Written)}, {"rejected", words.Grouped(r.Rejected)},
 		{"superseded by a later row of the same key", words.Grouped(r.Superseded)},
-		{"not written because of --when", words.Grouped(r.ConditionFailed)}, {"unfinished", words.Grouped(r.Unfinished)},
+		{"not written because of --when", words.Grouped(r.ConditionFailed)},
+		{"archived because a table no longer holds their period", words.Grouped(r.Archived)},
+		{"unfinished", words.Grouped(r.Unfinished)},
 	}}
 }
 

@@ -40,7 +40,7 @@ func TestPageIsWrittenToRunFolder(t *testing.T) {
 	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)
 	text := conformance.Try(os.ReadFile(path)).Must(t)
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition",
-		"Ledger", "Hot spots", "capacity units"} {
+		"Ledger", "Hot spots", "capacity units", "archived"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}
 	files, err := os.ReadDir(dir)

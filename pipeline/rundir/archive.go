@@ -46,17 +46,16 @@ func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archi
 		return nil, err
 	}
 	for _, e := range entries {
-		if lengths[e.File] == 0 {
-			if err := os.Remove(e.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, errors.Join(fmt.Errorf("resume archive: %w", err), a.Close())
-			}
-			continue
+		var err error
+		if lengths[e.File] > 0 {
+			a.files[e.archiveKey], err = OpenJournal(e.File, lengths[e.File])
+		} else if err = os.Remove(e.File); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
-		j, err := OpenJournal(e.File, lengths[e.File])
 		if err != nil {
+			delete(a.files, e.archiveKey)
 			return nil, errors.Join(fmt.Errorf("resume archive: %w", err), a.Close())
 		}
-		a.files[e.archiveKey] = j
 	}
 	return a, nil
 }
@@ -143,8 +142,8 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 // enlist lists a file that is about to be created, and syncs the list.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
-		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
-			0o600); err != nil {
+		a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
 			return err
 		}
 	}

@@ -200,21 +200,17 @@ func KeepEarlier(path string) (err error) {
 	if len(old) == 0 {
 		return nil
 	}
-	n := 1
-	attempt := func() string { return filepath.Join(path, fmt.Sprintf("attempt-%d", n)) }
-	for ; ; n++ {
-		if err := os.Mkdir(attempt(), 0o700); err == nil {
-			break
-		} else if !errors.Is(err, os.ErrExist) {
-			return err
-		}
+	attempt := ""
+	for n := 1; attempt == "" || errors.Is(err, fs.ErrExist); n++ {
+		attempt = filepath.Join(path, fmt.Sprintf("attempt-%d", n))
+		err = os.Mkdir(attempt, 0o700)
 	}
 	for _, name := range old {
-		if err := os.Rename(filepath.Join(path, name), filepath.Join(attempt(), name)); err != nil {
-			return err
+		if err == nil {
+			err = os.Rename(filepath.Join(path, name), filepath.Join(attempt, name))
 		}
 	}
-	return nil
+	return err
 }
 
 // RejectsFile returns the name of the file with the rejected records of the i-th header.
@@ -297,7 +293,6 @@ func (f *Folder) writeRecord(header int, text []byte) {
 	f.write(header, []byte(f.headers[header].missingEnd(text)))
 }
 
-// write writes to a file, and updates its length and checksum.
 func (f *Folder) write(i int, text []byte) {
 	file := f.files[i]
 	_, _ = file.text.Write(text) // a bufio.Writer keeps its error for Flush

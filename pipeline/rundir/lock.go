@@ -21,7 +21,7 @@ import (
 // LockFile is the name of the file in a run folder that the process working on the run has locked.
 const LockFile = "lock"
 
-// Lock is a lock of a run or a load. Only the process that holds it may work on that.
+// Lock is a lock of a run, a load or a file. Only the process that holds it may work on that.
 type Lock struct {
 	file *flock.Flock
 	free func() error // removes the file that stands for a lock on file systems without locks
@@ -66,7 +66,7 @@ var (
 	errNoLocks = errors.New("the file system has no locks")
 )
 
-// TakeLock takes the lock of an existing run folder, or returns a *HeldError. The end of the process releases it.
+// TakeLock locks an existing run folder until Release or the end of the process. It may return a *HeldError.
 func TakeLock(path string) (*Lock, error) {
 	l, err := take(filepath.Join(path, LockFile))
 	if held := new(HeldError); errors.As(err, &held) {
@@ -126,8 +126,7 @@ type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is like TakeLock, but creates the folder if it is missing. In that case Release removes the folder if it
-// is empty, unless Keep was called.
+// TakePassing is TakeLock, but creates a missing folder, which Release removes if it is empty, unless Keep is called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -146,8 +145,8 @@ func TakePassing(path string) (*Lock, error) {
 	}
 }
 
-// TakeClaim takes the lock of a load, given its identity, in a folder of such locks. It creates the folder if it is
-// missing; Release removes the folder if it is empty. The error is a *HeldError if another process holds the lock.
+// TakeClaim takes a load's lock, given its identity, in a folder of such locks, which it creates if missing. Release
+// removes the lock file, and the folder and its parent if they are empty. TakeClaim may return a *HeldError.
 func TakeClaim(folder, identity string) (*Lock, error) {
 	name := filepath.Join(folder, identity)
 	made := []string{folder, filepath.Dir(folder)}
@@ -170,7 +169,7 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	}
 }
 
-// TakeBeside locks a file that is about to be written, by a lock file beside it. It may return a *HeldError.
+// TakeBeside locks a file to be written, by a lock file beside it that Release removes. It may return a *HeldError.
 func TakeBeside(path, suffix string) (*Lock, error) {
 	name := atomicfile.Beside(path, suffix)
 	l, err := take(name)
@@ -257,7 +256,7 @@ func take(name string) (*Lock, error) {
 	}
 }
 
-// tryLock locks the file until it is unlocked or the process ends. It may return errLocked, errNoLocks, or others.
+// tryLock locks the file until it is unlocked or the process ends. Its errors include errLocked and errNoLocks.
 func tryLock(f interface {
 	TryLock() (bool, error)
 	Path() string
@@ -341,7 +340,7 @@ func holderOf(name string) (h Holder) {
 // Keep makes Release keep the lock's file and folder.
 func (l *Lock) Keep() { l.passing = nil }
 
-// Release releases the lock. It does not remove the lock file of a run folder.
+// Release releases the lock, and removes what the functions that took it say.
 func (l *Lock) Release() error {
 	if l == nil || l.file == nil {
 		return nil

@@ -52,7 +52,6 @@ func holdFile(name string) (free func() error, err error) {
 	return nil, fmt.Errorf("create %s: other processes are creating it too", name)
 }
 
-// alive reports whether a process of this machine is running.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // IsRoot reports whether a folder is the default folder of runs.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
 
-// Folders returns this user's folders in a root of runs, which need not exist. Those of others may be malicious.
+// Folders returns this user's folders in a root of runs, which need not exist. Folders of others may be malicious.
 func Folders(root string) (own []string, err error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func ReadSummary(folder string, to any) error {
 	return nil
 }
 
-// IsRun reports whether a folder holds a run: a summary with a state, and another file of a run.
+// IsRun reports whether a folder holds a run, judging by its summary and other files.
 func IsRun(folder string) bool {
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {

@@ -25,7 +25,7 @@ func CheckOwner(path string) error {
 // SharedVariable is the environment variable that allows folders of other users, as some mounts have one user for all.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a job directory or state of another user but root, as its files direct signed requests.
+// CheckShared refuses another user's job directory or state, except root's, as its files direct signed requests.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {

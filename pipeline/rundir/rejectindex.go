@@ -132,7 +132,6 @@ func (f *Folder) locate(entries []rejectEntry) bool {
 	return f.lengths[ReasonsFile] == reasons
 }
 
-// rewrite rewrites the files with their records in input order.
 func (f *Folder) rewrite(entries []rejectEntry) error {
 	slices.SortStableFunc(entries, byInput)
 	headers := map[uint32]bool{}

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// lastRuns is the maximum number of folders that are searched for a run.
+// lastRuns is the maximum number of a folder's runs that are searched.
 const lastRuns = 1000
 
 // LastColumns returns the types and units that the last run into a table gave its columns, by their names in the table.
-// It looks in one of folders after another until it finds such a run. Runs that wrote nothing do not count.
+// It searches the folders in order until it finds such a run. Runs that wrote nothing do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
 		entries, err := os.ReadDir(runs) // sorted by name, and so by time

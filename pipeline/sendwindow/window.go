@@ -12,7 +12,7 @@ const (
 	least = 64 << 10
 	// parts is the number of requests in the window: several keep the link busy while one stalls, but each has a cost.
 	parts = 8
-	// within divides the time-out: requests should come back in the result. Pauses of a network are far shorter.
+	// within: requests should come back in 1/within of the time-out. Pauses of a network are far shorter.
 	within = 7.5
 	// most is the divisor used instead if the service itself is slow.
 	most = 2
@@ -63,8 +63,7 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes returns the maximum bytes of a request with several rows. If only a few requests (room) can be in
-// flight, they must be large.
+// RequestBytes returns the maximum bytes of a request with several rows, more if few requests (room) can be in flight.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }
@@ -131,7 +130,7 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
-// late is by how many seconds late answers are slower than the fastest.
+// late is how many seconds slower than the fastest answer a late one is.
 const late = 0.05
 
 // Way returns the time that the fastest answer took, or 0 while that is unknown.

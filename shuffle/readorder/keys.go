@@ -3,8 +3,9 @@ package readorder
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"slices"
+
+	"example.com/tsimport/internal/table"
 )
 
 // MaxIntervals limits a section's intervals: one for most of its rows, and some for outliers.
@@ -34,11 +35,11 @@ func Cover(keys [][]byte) []Interval {
 	}
 	var all []Interval
 	from := 0
-	for _, at := range widest(cuts) {
+	for _, at := range append(widest(cuts), len(keys)) {
 		all = append(all, interval(keys[from], keys[at-1]))
 		from = at
 	}
-	return append(all, interval(keys[from], keys[len(keys)-1]))
+	return all
 }
 
 // interval returns the interval from lower to upper, with copies of both.
@@ -108,20 +109,6 @@ func joinKeys(a, b []Interval) []Interval {
 // measure measures distances of keys by the eight bytes after their common prefix.
 type measure struct{ shared int }
 
-func newMeasure(lowest, highest []byte) measure {
-	n := 0
-	for n < len(lowest) && n < len(highest) && lowest[n] == highest[n] {
-		n++
-	}
-	return measure{n}
-}
+func newMeasure(lowest, highest []byte) measure { return measure{table.SharedPrefix(lowest, highest)} }
 
-func (m measure) of(key []byte) uint64 {
-	key = key[min(m.shared, len(key)):]
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
-	}
-	var eight [8]byte
-	copy(eight[:], key)
-	return binary.BigEndian.Uint64(eight[:])
-}
+func (m measure) of(key []byte) uint64 { return table.Head(key[min(m.shared, len(key)):]) }

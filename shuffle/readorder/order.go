@@ -105,7 +105,7 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns each interval's, and their count.
+// ends numbers all interval ends in key order, equal ones alike. It returns each interval's two, and their count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -128,7 +128,7 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fractional part. Those of its first n multiples divide an interval evenly, for every n.
+// golden is the golden ratio modulo 1. For any n, its first n multiples, modulo 1, divide an interval evenly.
 const golden = 0.6180339887498949
 
 // tablesTogether is the number of tables read in turns. More tables would have more partitions, but soon more than a

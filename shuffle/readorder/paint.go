@@ -2,8 +2,7 @@ package readorder
 
 import "math/bits"
 
-// paint records which section last covered each place. It stores runs of places by their first place, so the cost of
-// covering grows with the number of runs.
+// paint records which section last covered each place, in runs of places, so the cost of covering grows with these.
 type paint struct {
 	owner  []int32    // by place: the section of the run that begins there; -1 means none
 	begins [][]uint64 // a bit for each place where a run begins; in higher levels, one for each nonzero word

@@ -26,8 +26,7 @@ func NewPlaces(all []*Schedule) *Places {
 		before := int64(0)
 		for i := range s.Sections {
 			one := &s.Sections[i]
-			p.sections = append(p.sections, placed{source: one.Source, record: one.Record, records: one.Records, first: s.Source,
-				before: before})
+			p.sections = append(p.sections, placed{one.Source, one.Record, one.Records, s.Source, before})
 			before += one.Records
 		}
 	}
@@ -37,7 +36,7 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns a record's source and number in reading order. comes is false for records that the schedule omits.
+// Find returns a record's source and number in reading order. comes is false for records that the schedules omit.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))

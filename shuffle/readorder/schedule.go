@@ -15,11 +15,10 @@ type Schedule struct {
 
 // Make returns a schedule that reads sections in the given order. They are from sources sources, beginning with source.
 func Make(source, sources int, sections []Section, order []int32) *Schedule {
-	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
-	for _, i := range order {
-		one := sections[i]
-		one.Keys = nil
-		s.Sections = append(s.Sections, one)
+	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, len(order))}
+	for k, i := range order {
+		s.Sections[k] = sections[i]
+		s.Sections[k].Keys = nil
 	}
 	return s
 }

@@ -10,7 +10,7 @@ type Section struct {
 	Offset  int64 // offset of its text in the source; 0 if records never were text
 	Bytes   int64 // approximate size in the source; exact for text
 	Sum     Sum   // sum of its bytes
-	// Table is the number of the rows' table, by first appearance, in a load into several. It may be any of their tables.
+	// Table is the number, by first appearance, of the rows' table, or of one of these, in a load into several tables.
 	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None means no rows.
 	Keys []Interval

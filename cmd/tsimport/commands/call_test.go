@@ -337,7 +337,7 @@ func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 		`--delimiter ; --quote ' --escape \`:     "",
 		`--delimiter \x01 --quote none`:          "",
 		"--dialect auto":                         "",
-		"--dialect auto --delimiter ;":           "leave out either --dialect or those flags",
+		"--dialect auto --delimiter ;":           "leave out either --dialect or --delimiter",
 		"--dialect oracle":                       "want auto, mysql",
 		"--delimiter ,, --quote ab":              "--quote",
 		`--delimiter \q`:                         "--delimiter",
