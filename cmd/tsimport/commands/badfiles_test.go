@@ -251,30 +251,30 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 			{"mv away mnt", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"a first load over a table with rows": {
 			{"load in --create --pk id -q --table t", 0, "", 2}, {"files --table t", 0, "no file is known for table t", 2},
-			{put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+			{put + "mnt/state", 2, "run: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"a pod with an empty disk": {{numbered + "mnt/state", 0, "", 2}, {"rm tsimport-runs", 0, "", 2},
 			{numbered + "mnt/state", 0, "", 2}},
 		"a mount point that is empty, of numbered rows": {
 			{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {"mkdir mnt/state", 0, "", 2},
 			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the earlier " +
 				"loads, their rows would be duplicated", 2},
-			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
+			{numbered + "mnt/state", 2, "run: mkdir -p mnt/state/known/", 2},
 			{"given", 0, "", 2}, {"rm keys.csv", 0, "", 2}, {numbered + "mnt/state", 0, "", 4}},
 		"a missing one, of numbered rows": {{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2},
-			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
+			{numbered + "mnt/state", 2, "run: mkdir -p mnt/state/known/", 2},
 			{"mv away mnt/state", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
 		"a mount point that is empty, of rows that are put": {{put + "mnt/state", 0, "", 2}, {"rm mnt/state", 0, "", 2},
 			{"mkdir mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
 		"numbers that are added, of one load": {
 			{once + "mnt/state", 0, "", 1}, {"mv mnt/state away", 0, "", 1}, {"mkdir mnt/state", 0, "", 1},
-			{once + "mnt/state", 2, "give: mkdir -p mnt/state/loads", 1}, {"given", 0, "", 1}, {once + "mnt/state", 0, "", 1}},
+			{once + "mnt/state", 2, "run: mkdir -p mnt/state/loads", 1}, {"given", 0, "", 1}, {once + "mnt/state", 0, "", 1}},
 		"a state that a new table has made": {
 			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2}, {strings.Replace(put, "table t", "table new", 1) +
 				"mnt/state", 0, "", 2},
-			{put + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2}, {job, 2, "knows no file of table t", 2}},
+			{put + "mnt/state", 2, "run: mkdir -p mnt/state/known/", 2}, {job, 2, "knows no file of table t", 2}},
 		"a prefix that is empty, of numbers that are added": {
 			{added + "s3://states/here", 0, "", 2}, {added + "s3://states/other", 2,
-				"give: tsimport files forget --table t --state s3://states/other", 2},
+				"run: tsimport files forget --table t --state s3://states/other", 2},
 			{added + "s3://states/here", 0, "", 2}, {"given", 0, "", 2}, {added + "s3://states/other", 0, "", 2},
 			{"files forget --table t --state s3://states/other", 2, "name the files to forget", 2}},
 		"an empty prefix, of put rows": {{put + "s3://states/here", 0, "", 2}, {put + "s3://states/other", 0, "", 2}},
@@ -304,7 +304,7 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 				default:
 					said := tsimport(s.code, words...)
 					holds(t, said, s.says)
-					if _, after, ok := strings.Cut(said, "give: "); ok {
+					if _, after, ok := strings.Cut(said, "run: "); ok {
 						given, _, _ = strings.Cut(after, "\n")
 					}
 				}
