@@ -52,6 +52,7 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 	return nil
 }
 
+// IsStore reports whether a directory is a store, by its marker.
 func IsStore(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, markerName))
 	return err == nil && info.Mode().IsRegular()
@@ -116,8 +117,7 @@ func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	err = cmp.Or(err, f.Close())
-	if err != nil {
+	if err = cmp.Or(err, f.Close()); err != nil {
 		return err
 	}
 	if err := fs.Rename(tmp, fs.PathJoin(dir, name)); err != nil {
@@ -126,7 +126,6 @@ func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	return syncDir(fs, dir)
 }
 
-// readWhole reads a file, up to limit bytes.
 func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {
@@ -145,4 +144,30 @@ func lockError(dir string, err error) error {
 	}
 	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it "+
 		"(tsimport serve, then --endpoint)", dir)
+}
+
+// private is a file system whose new files and folders only the owner may read, because a store holds data.
+type private struct{ vfs.FS }
+
+func (p private) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return own(name)(p.FS.Create(name, category))
+}
+
+// OpenReadWrite may create a missing file, so it also needs own.
+func (p private) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return own(name)(p.FS.OpenReadWrite(name, category, opts...))
+}
+
+func (p private) MkdirAll(dir string, _ os.FileMode) error { return p.FS.MkdirAll(dir, 0o700) }
+
+func (p private) Unwrap() vfs.FS { return p.FS }
+
+// own returns a function that denies other users access to a newly opened file.
+func own(name string) func(vfs.File, error) (vfs.File, error) {
+	return func(f vfs.File, err error) (vfs.File, error) {
+		if err == nil {
+			_ = os.Chmod(name, 0o600) // the folder is private, too, and some file systems have no modes
+		}
+		return f, err
+	}
 }

@@ -12,7 +12,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A secondary index is a table whose rows follow another table's rows. Both are written in the same batch.
+// A secondary index is a table whose rows follow another table's rows. Both are written in the same batch, unless
+// indexes are delayed (see late.go).
 
 // index describes an index in its table's meta.
 type index struct {
@@ -36,7 +37,6 @@ func (x *index) meta() wire.IndexMeta {
 	return m
 }
 
-// has reports whether the index contains a column.
 func (x *index) has(name string) bool {
 	return slices.Contains(x.Columns, name) || slices.ContainsFunc(x.Key,
 		func(k wire.KeyColumn) bool { return k.Name == name })
@@ -89,7 +89,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	if err != nil {
 		return err
 	}
-	// From now on the number is taken, so that no other table gets the rows that a crash may leave behind.
+	// Save the counter first, so that after a crash no other table has this number, and with it the rows left behind.
 	counter := s.db.NewBatch()
 	counter.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
 	if err := s.commitAndWait(ctx, counter); err != nil {
@@ -187,9 +187,9 @@ func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.Error) {
 	entry = appendRowPrefix(nil, x.ID)
 	for _, k := range x.Key {
-		c := named(key, k.Name)
-		if c == nil {
-			c = newest(cells, k.Name)
+		c := newest(cells, k.Name)
+		if i := slices.IndexFunc(key, func(c wire.Cell) bool { return string(c.Name) == k.Name }); i >= 0 {
+			c = &key[i]
 		}
 		if c == nil || c.Type != k.Type.ValueType() {
 			return nil, false, nil
@@ -204,8 +204,8 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row encodes the cells of an index row: the columns of the index, and marks for the time to live. A mark without a
-// name has the time of the row's newest cell; the others have the times of index key columns outside the table's key.
+// row encodes the cells of an index row: the columns of the index, and marks for the time to live. The mark without a
+// name has the time of the row's newest cell; each other mark that of an index key column outside the table's key.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
 	base := int64(0)
@@ -247,15 +247,6 @@ func (m *meta) unmark(cells []wire.Cell, now *rules) (kept []wire.Cell, there bo
 	return kept, true
 }
 
-func named(key []wire.Cell, name string) *wire.Cell {
-	for i := range key {
-		if string(key[i].Name) == name {
-			return &key[i]
-		}
-	}
-	return nil
-}
-
 // newest returns the newest version of a column in sorted cells, or nil. Of equally old ones, it is the last written.
 func newest(cells []wire.Cell, name string) *wire.Cell {
 	for i := range cells {
@@ -270,8 +261,8 @@ func newest(cells []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// follow updates the indexes of a row's table, in the batch that will write the row. cells is its new sorted content,
-// and there says whether it will exist. refused is an error of the row, after which nothing is written.
+// follow updates the indexes of a row's table, in the batch that will write the row. cells is the row's new, sorted
+// content, and there says whether it will exist. refused is an error of the row, after which nothing is written.
 func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wire.Error, err error) {
 	if len(r.meta.Indexes) == 0 {
 		return nil, nil
@@ -296,7 +287,7 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 	if err == nil {
 		old, ok := readRow(value, nil)
 		for i := range r.meta.Indexes {
-			// There is no error, because a stored row was small enough.
+			// A row with a value too large for the index was stored before it, so it has no entry.
 			changes[i].from, _, _ = r.meta.Indexes[i].entry(key, old)
 		}
 		closer.Close()

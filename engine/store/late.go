@@ -15,7 +15,7 @@ import (
 )
 
 // Indexes may follow their tables with a delay. Their changes are then stored with the row, in its batch, and applied
-// when an index is read after they are due by the store's clock. Opening a store applies all of them.
+// when an index is read after they are due by the store's clock. Opening a store for writing applies all of them.
 
 // late tracks delayed changes of indexes.
 type late struct {
@@ -24,7 +24,6 @@ type late struct {
 	any    atomic.Bool   // changes were stored since all were applied
 }
 
-// lateKey returns the key under which a delayed change is stored.
 func lateKey(table uint32, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
 }
@@ -42,12 +41,12 @@ func (s *Store) catchUp(ctx context.Context, table uint32, until int64) *wire.Er
 }
 
 // catchUpAll applies all delayed changes. The caller excludes writes.
-func (s *Store) catchUpAll(ctx context.Context) *wire.Error {
-	err := s.carryOut(ctx, []byte{spaceLate}, []byte{spaceLate + 1}, int64(maxTime))
-	if err == nil {
-		s.late.any.Store(false)
+func (s *Store) catchUpAll() error {
+	if err := s.carryOut(context.Background(), []byte{spaceLate}, []byte{spaceLate + 1}, maxTime); err != nil {
+		return fmt.Errorf("bring indexes up to date: %s", err.Error())
 	}
-	return err
+	s.late.any.Store(false)
+	return nil
 }
 
 const maxTime = 1<<63 - 1
@@ -118,18 +117,8 @@ func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 	return s.catchUp(ctx, t.id, s.millis())
 }
 
-// openLate applies the changes that were pending when the store was closed or killed.
-func (s *Store) openLate() error {
-	if s.o.ReadOnly {
-		return nil
-	}
-	if err := s.catchUpAll(context.Background()); err != nil {
-		return fmt.Errorf("bring indexes up to date: %s", err.Error())
-	}
-	return nil
-}
-
-// Choose sets the store's choices from now on. It is safe for concurrent use. Changing the delay updates all indexes.
+// Choose sets the store's choices from now on. A change aborts open transactions; a change of the delay also updates
+// all indexes. It is safe for concurrent use.
 func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
 		return fmt.Errorf("the delay of indexes is %s; want 0 to %s", c.IndexDelay, maxIndexDelay)
@@ -142,8 +131,8 @@ func (s *Store) Choose(c Choices) error {
 			s.choices.now.Store(&c)
 			return nil
 		}
-		if err := s.catchUpAll(context.Background()); err != nil {
-			return fmt.Errorf("bring indexes up to date: %s", err.Error())
+		if err := s.catchUpAll(); err != nil {
+			return err
 		}
 	}
 	s.choices.now.Store(&c)

@@ -58,7 +58,7 @@ func (fs withoutLogs) List(dir string) ([]string, error) {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".log") }), err
 }
 
-// flushedSerial returns the number of the last batch that was flushed, ignoring logs.
+// flushedSerial returns the number of the last batch that was flushed, or 0 for a new database.
 func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64, error) {
 	if d, err := pebble.Peek(data, fs); err != nil || !d.Exists {
 		return 0, err
@@ -69,8 +69,7 @@ func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 		return 0, err
 	}
 	number, err := readSerial(db)
-	err = cmp.Or(err, db.Close())
-	return number, err
+	return number, cmp.Or(err, db.Close())
 }
 
 // eachSerial calls f with the number of each batch in a log, up to its end or the first damage.

@@ -50,9 +50,7 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 				b.Close()
 			}
 		}()
-		if e := b.Set(numbersKey, binary.BigEndian.AppendUint64(nil, uint64(reserved)), nil); e != nil {
-			return 0, wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: reserve numbers: %v.", e)
-		}
+		b.Set(numbersKey, binary.BigEndian.AppendUint64(nil, uint64(reserved)), nil)
 		if err := s.commitAndWait(ctx, b); err != nil {
 			return 0, err
 		}
@@ -88,7 +86,8 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 	return nil
 }
 
-// checkNumber returns the key column that needs a number, or 0. A row that has a number must exist or be deleted.
+// checkNumber returns the key column that needs a number, or 0. A change of a row that has a number must delete the row
+// or expect that it exists.
 func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	for i := range m.Key {
 		switch {

@@ -102,7 +102,6 @@ func (r *reader) row(value []byte) (returned bool, err error) {
 	return returned, nil
 }
 
-// passes applies the filter to the cells of a returned row.
 func (r *reader) passes(key []wire.Cell) bool {
 	if r.filter == nil {
 		return true

@@ -13,7 +13,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// readForSplits limits the bytes read for exact split points. Larger tables are cut by Pebble's size estimates.
+// readForSplits limits the bytes read for exact split points. A larger table is cut by Pebble's size estimates, unless
+// the memtables, which these leave out, are larger than its files.
 const readForSplits = 64 << 20
 
 // SplitPoints cuts a table into parts of about the requested size, at partition keys. Each point is a PlainBuffer row
@@ -59,7 +60,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 type sizes struct {
 	lower, upper []byte  // upper is exclusive
 	most         int64   // upper bound: all files and memtables that may contain a part of the range
-	rows         int64   // approximate number of rows of the range in files
+	rows         int64   // approximate bytes of the range's rows in files
 	memtables    int64   // size of all memtables
 	ratio        float64 // bytes of keys and values per byte of their files
 }
@@ -215,7 +216,7 @@ func (c *cutter) partition() (from []byte, key []wire.Cell, err error) {
 	return appendColumn(bytes.Clone(c.it.Key()[:rowPrefixBytes]), &key[0]), key, nil
 }
 
-// following returns the least key greater than all that begin with a partition key.
+// following returns a key above all rows of a partition key, and below the next partition key.
 func following(partition []byte) []byte {
 	return append(bytes.Clone(partition), tagInfMax+1)
 }

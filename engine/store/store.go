@@ -33,8 +33,8 @@ type Options struct {
 //
 // Locks are taken in this order: ddl (shared by writes, exclusive for table operations), the stripes of the rows,
 // commits. An unconditional Put or Delete shares its stripes, because Pebble orders it; a write that reads the row
-// first owns them until the batch is visible. No lock is held while the log is synced, so that writes share syncs.
-// (numbers.mu, taken before commits, is held during one sync every ten seconds.)
+// first owns them until the batch is visible. Writes hold no lock while the log is synced, so that they share syncs;
+// table operations hold ddl. (numbers.mu, taken before commits, is held during one sync every ten seconds.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -92,7 +92,6 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open opens the database in a prepared directory.
 func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	data := fs.PathJoin(dir, dataDir)
 	lock, err := pebble.LockDirectory(data, fs)
@@ -126,8 +125,8 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	if err == nil {
 		err = s.loadNumbers()
 	}
-	if err == nil {
-		err = s.openLate()
+	if err == nil && !s.o.ReadOnly {
+		err = s.catchUpAll()
 	}
 	if err != nil {
 		s.gather.hold(false)
@@ -198,9 +197,7 @@ func (s *Store) Close() (err error) {
 	if err == nil { // all data is flushed and synced
 		err = s.synced.advance(s.serial)
 	}
-	err = cmp.Or(err, s.synced.close())
-	err = cmp.Or(err, s.dirLock.Close())
-	if err != nil {
+	if err = cmp.Or(err, s.synced.close(), s.dirLock.Close()); err != nil {
 		err = fmt.Errorf("close store: %w", err)
 	}
 	return err
@@ -221,7 +218,8 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible. If sync is set, the caller must call wait. An error that denies the write is right.
+// commit makes a batch visible. If sync is set, the caller must call wait. An error that says that nothing was applied
+// can be trusted; the code of others is CodeInternalServerError.
 func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
@@ -240,8 +238,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Er
 	if err := s.apply(b, sync); err != nil {
 		s.health.fail(err)
 	}
-	// Pebble reported the failure only to its logger: apply returned nil.
-	return s.health.ambiguous()
+	return s.health.ambiguous() // even if apply returned nil, because Pebble reports a failed log only to its logger
 }
 
 func cancelled() *wire.Error {
@@ -296,7 +293,7 @@ func (s *Store) Sync() (err error) {
 	s.commits <- struct{}{}
 	defer func() { <-s.commits }()
 	defer func() {
-		if p := recover(); p != nil { // as in apply
+		if p := recover(); p != nil { // see apply
 			err = fmt.Errorf("sync store: %v", p)
 			s.health.fail(err)
 		}

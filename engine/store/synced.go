@@ -16,9 +16,10 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Every batch writes its number under serialKey. Before a write is acknowledged, its number is written to the file
-// SYNCED, without a sync. Pebble takes a log that ends early for one cut by a crash during an unacknowledged write; the
-// two numbers reveal the loss of acknowledged writes. Deleting SYNCED turns this check off.
+// Every batch writes its number under serialKey. Before a synced write is acknowledged, its number is written to the
+// file SYNCED, without a sync. Pebble takes a log that ends early for one cut by a crash during an unacknowledged
+// write; the two numbers reveal the loss of acknowledged writes. Deleting SYNCED turns this check off for the next
+// start.
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"
@@ -54,7 +55,7 @@ func readSlot(b []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
 }
 
-// readSynced returns the last acknowledged number. ok is false if the file is missing.
+// readSynced returns the last acknowledged number. ok is false if SYNCED is missing.
 func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	text, err := readWhole(fs, fs.PathJoin(dir, syncedName), syncedSlots*slotBytes)
 	if errors.Is(err, os.ErrNotExist) {
@@ -106,14 +107,11 @@ func (y *synced) advance(number uint64) error {
 	return nil
 }
 
-// close syncs and closes the file, after writing the last number of a flushed store.
 func (y *synced) close() error {
 	if y.file == nil {
 		return nil
 	}
-	err := y.file.Sync()
-	err = cmp.Or(err, y.file.Close())
-	return err
+	return cmp.Or(y.file.Sync(), y.file.Close())
 }
 
 // giveSerial adds the next number to the end of a batch, where lastSerial finds it. The caller holds commits.
@@ -136,7 +134,6 @@ func readSerial(db *pebble.DB) (uint64, error) {
 	return number, nil
 }
 
-// acknowledge records that a batch is on disk.
 func (s *Store) acknowledge(b *pebble.Batch) *wire.Error {
 	if err := s.synced.advance(serialOf(b)); err != nil {
 		s.health.fail(err)

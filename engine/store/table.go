@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -40,7 +41,7 @@ type meta struct {
 	Adjusted     int64    `json:",omitempty"` // time of the last change of reserved throughput, in Unix milliseconds
 	Indexes      []index  `json:",omitempty"`
 	Of           string   `json:",omitempty"` // the table of this index; empty if it is not an index
-	Stream       *stream  `json:",omitempty"` // shown in the description; nil means none
+	Stream       *stream  `json:",omitempty"` // nil means none
 	Bounds       [][]byte `json:",omitempty"` // bounds between the partitions at creation, as variants
 }
 
@@ -50,7 +51,6 @@ type stream struct {
 	Columns []string `json:",omitempty"`
 }
 
-// setStream records the stream options of a request.
 func (m *meta) setStream(s *wire.StreamSpec) {
 	if !s.Set {
 		return
@@ -151,7 +151,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.o.Now()
-	// It is later than all before, even if the clock was set back, because clients recognize a replaced table by it.
+	// Clients recognize a replaced table by this time, so it always increases, even if the clock was set back.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined, TTL: r.Options.TTL.Value,
@@ -181,7 +181,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
-// noIndex looks up a table and copies its description for a change. If it is an index, the error names the change.
+// noIndex looks up a table and copies its description for a change. An index is refused; the error names the change.
 func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wire.Error) {
 	if t = s.Table(name); t == nil {
 		return nil, m, wire.Fail(wire.CodeObjectNotExist)
@@ -202,7 +202,6 @@ func (s *Store) quota(more int) *wire.Error {
 	return nil
 }
 
-// addIndexes gives a new table its indexes.
 func (s *Store) addIndexes(b *pebble.Batch, m *meta, indexes []wire.IndexMeta) *wire.Error {
 	for i := range indexes {
 		x, err := s.newIndex(m, &indexes[i])
@@ -217,7 +216,6 @@ func (s *Store) addIndexes(b *pebble.Batch, m *meta, indexes []wire.IndexMeta) *
 	return nil
 }
 
-// addTable makes a saved table visible.
 func (s *Store) addTable(m *meta) {
 	t := &Table{id: m.ID}
 	t.meta.Store(m)
@@ -231,7 +229,6 @@ func (s *Store) saveTable(ctx context.Context, b *pebble.Batch, m *meta) *wire.E
 	return s.commitAndWait(ctx, b)
 }
 
-// putTable puts the description of a table into a batch.
 func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -366,4 +363,70 @@ func (m *meta) appendColumns(dst []byte, key []wire.Cell) ([]byte, *wire.Error) 
 
 func (m *meta) rules(nowMillis int64) rules {
 	return rules{ttl: int64(m.TTL), maxVersions: int(m.MaxVersions), now: nowMillis}
+}
+
+// reserve changes the reserved throughput as requested. A request for the current values is not a change.
+func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration) *wire.Error {
+	read, write := t.Read.Or(m.Read), t.Write.Or(m.Write)
+	if read == m.Read && write == m.Write {
+		return nil
+	}
+	if m.Adjusted != 0 {
+		// If the clock was set back, the time since the last change is unknown.
+		if since := now.Sub(time.UnixMilli(m.Adjusted)); since >= 0 && since < interval {
+			return wire.Fail(wire.CodeTooFrequentReservation)
+		}
+	}
+	m.Adjusted = now.UnixMilli()
+	if read > m.Read || write > m.Write {
+		m.LastIncrease = now.Unix()
+	}
+	if read < m.Read || write < m.Write {
+		m.LastDecrease = now.Unix()
+	}
+	m.Read, m.Write = read, write
+	return nil
+}
+
+// UpdateDefined adds or deletes predefined columns. It does not change stored cells.
+func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t, m, err := s.noIndex(r.Name, "update index table directly")
+	if err != nil {
+		return err
+	}
+	for _, x := range m.Indexes {
+		for _, name := range r.Delete {
+			if x.has(name) {
+				return wire.Invalid("Defined column '%s' is used by index '%s'.", name, x.Name)
+			}
+		}
+	}
+	if m.Defined, err = r.Apply(m.Key, m.Defined); err != nil {
+		return err
+	}
+	if err := s.saveTable(ctx, s.db.NewBatch(), &m); err != nil {
+		return err
+	}
+	t.meta.Store(&m)
+	return nil
+}
+
+func savedBounds(bounds []wire.Cell) (saved [][]byte) {
+	for i := range bounds {
+		saved = append(saved, wire.AppendVariant(nil, &bounds[i]))
+	}
+	return saved
+}
+
+func (m *meta) partitionBounds() (bounds []wire.Cell) {
+	for _, b := range m.Bounds {
+		c := wire.Cell{Name: []byte(m.Key[0].Name)}
+		var ok bool
+		if c.Type, c.Value, _, ok = wire.ReadVariant(b); ok {
+			bounds = append(bounds, c)
+		}
+	}
+	return bounds
 }

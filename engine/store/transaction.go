@@ -23,7 +23,8 @@ const (
 	maxWaitingBytes = 256 << 20
 )
 
-// transactions holds the open transactions. They begin and end while Store.ddl is held exclusively, between writes.
+// transactions holds the open transactions. They begin and are committed while Store.ddl is held exclusively, between
+// writes; those that expire or fail may end during writes.
 type transactions struct {
 	open    atomic.Int64 // number of open transactions; if 0, other writes need not check for them
 	waiting atomic.Int64 // bytes in their batches
@@ -41,9 +42,9 @@ type transaction struct {
 	part  string    // prefix of the keys of its rows
 	began int64     // Unix milliseconds
 	busy  bool      // guarded by transactions.mu, like size
-	size  int64     // of the batch
+	size  int64     // bytes of the batch
 
-	written int           // bytes of data, counted as in requests
+	written int           // sum of wire.Change.DataBytes
 	batch   *pebble.Batch // nil if nothing was written
 }
 
@@ -72,7 +73,6 @@ func (x *transactions) give(t *transaction) {
 	t.busy = false
 }
 
-// keep makes b the transaction's batch.
 func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Store) StartTransaction(table *Table, key wire.Cell) (id string, err *w
 	return t.id, nil
 }
 
-// TransactionKey returns the table and the partition key of a transaction. ok is false if it is not open.
+// TransactionKey returns the table and the partition key of a transaction. ok is false if the transaction has ended.
 func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Cell, ok bool) {
 	s.transactions.mu.Lock()
 	defer s.transactions.mu.Unlock()
@@ -273,7 +273,6 @@ func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool)
 	return w.applyIn(t)
 }
 
-// applyIn adds the rows to the transaction's batch.
 func (w *writer) applyIn(t *transaction) *wire.Error {
 	if len(w.rows) == 0 {
 		return nil
@@ -296,7 +295,7 @@ func (w *writer) applyIn(t *transaction) *wire.Error {
 	}
 	w.batch = b
 	err := w.applyRows(context.Background(), w.rows)
-	w.batch = nil   // so that the writer does not close it
+	w.batch = nil   // so that release does not close it
 	if err != nil { // the batch may have some of the rows
 		w.store.transactions.end(func(open *transaction) bool { return open == t })
 		return err

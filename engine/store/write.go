@@ -167,18 +167,17 @@ func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
 			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
 		}
 		if w.atomic && rows[i].outcome.Err != nil {
-			return nil // the caller checks the context
+			return nil // the caller finds the error in the outcome
 		}
 	}
 	return nil
 }
 
-// readsFirst reports whether a change depends on the old row.
 func readsFirst(c *wire.Change) bool {
 	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
-// readsFirst reports whether the change or an index depends on the old row.
+// readsFirst reports whether the row must be read before the change, for the change or an index.
 func (r *writeRow) readsFirst() bool { return readsFirst(r.change) || len(r.meta.Indexes) > 0 }
 
 // prepare gives every row its key or an error. It returns the batch's approximate size, and whether a row must be read.
@@ -398,18 +397,16 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	return cells, stored == 0 || len(cells) > 0, nil
 }
 
-// put writes a row and its index changes. If it returns the first error, which is the row's, nothing was written.
-func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
+// put writes a row and its index changes. refused is an error of the row, after which nothing is written.
+func (w *writer) put(r *writeRow, cells []wire.Cell) (refused *wire.Error, err error) {
 	sortCells(cells)
-	refused, err := w.follow(r, cells, true)
-	if refused != nil || err != nil {
+	if refused, err = w.follow(r, cells, true); refused != nil || err != nil {
 		return refused, err
 	}
 	w.value = appendRow(w.value[:0], cells, w.now, int(r.meta.MaxVersions))
 	return nil, w.batch.Set(r.key, w.value, nil)
 }
 
-// stamp gives cells without a timestamp the time of the write.
 func stamp(cells []wire.Cell, now int64) []wire.Cell {
 	for i := range cells {
 		if !cells[i].Stamped {
@@ -419,7 +416,7 @@ func stamp(cells []wire.Cell, now int64) []wire.Cell {
 	return cells
 }
 
-// returned returns the row that a write returns on request: its key, and with RT_AFTER_MODIFY the requested sums.
+// returned returns the row that a change requests in answer: its key, and with RT_AFTER_MODIFY the requested sums.
 func returned(c *wire.Change) []byte {
 	switch c.Return {
 	case wire.ReturnKey:
