@@ -8,11 +8,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// BulkImport writes rows of a table without conditions. BulkExport reads the newest versions of a range.
-
-// DecodeBulkImport decodes BulkImport. An error refuses the whole request, before anything is applied.
+// DecodeBulkImport decodes BulkImport, which writes rows of one table without conditions.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
-	n, err := countRows(b, 2)
+	n, err := countRows(b)
 	switch {
 	case err != nil:
 		return err
@@ -40,7 +38,7 @@ func (r *WriteRequest) bulkRow(b []byte) *Error {
 	return r.decodeRow(&r.rows[len(r.rows)-1], op.Value, row)
 }
 
-// AppendBulkImport appends the body of an answer to BulkImport, with the sizes of written rows and no units.
+// AppendBulkImport appends the body of an answer to BulkImport, with the sizes of written rows and zero capacity units.
 func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	dst = appendBytes(dst, 1, t.Name)
 	var row []byte
@@ -56,7 +54,7 @@ func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	return dst
 }
 
-// appendBulkUnits appends the bytes read and written, at no units.
+// appendBulkUnits appends the bytes read and written, and zero capacity units.
 func appendBulkUnits(dst []byte, id protowire.Number, read, written int) []byte {
 	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
 	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(read)), 2, int64(written)))
@@ -141,7 +139,8 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// Matrix returns the rows of a PlainBuffer stream as a matrix, or nil if that would be too large.
+// Matrix returns the rows of a PlainBuffer stream as a matrix. If that would be too large, it returns nil and sets
+// Block to PlainBuffer.
 func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {

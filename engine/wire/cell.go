@@ -53,7 +53,7 @@ type Cell struct {
 	Type      ValueType
 	Op        CellOp
 	Stamped   bool
-	valid     bool // the name is known to be valid for an attribute column
+	valid     bool // ValidColumnName(Name) is known to hold
 }
 
 // Int returns the value of an INTEGER cell.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -61,7 +62,6 @@ func TooManyKeyColumns() *Error {
 	return Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
 }
 
-// checkKey checks the cells of a primary key for its use.
 func checkKey(key []Cell, use keyUse) *Error {
 	if use == keyOfWrite && len(key) > MaxKeyColumns { // a read may be of an index, whose key has more columns
 		return TooManyKeyColumns()
@@ -188,14 +188,11 @@ func (c *Change) checkReturn() *Error {
 	case c.Return == ReturnAfterModify && c.Op != UpdateRow:
 		return Invalid("Invalid return type: RT_AFTER_MODIFY in %s.", c.Op)
 	}
-next:
 	for _, name := range c.ReturnColumns {
-		for i := range c.Row.Cells {
-			if cell := &c.Row.Cells[i]; cell.Op == Increment && bytes.Equal(cell.Name, name) {
-				continue next
-			}
+		increments := func(cell Cell) bool { return cell.Op == Increment && bytes.Equal(cell.Name, name) }
+		if !slices.ContainsFunc(c.Row.Cells, increments) {
+			return Invalid("Return column '%s' is not incremented in the request.", name)
 		}
-		return Invalid("Return column '%s' is not incremented in the request.", name)
 	}
 	return nil
 }

@@ -108,16 +108,14 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed checks that an indexed table keeps one version per cell, and does not both expire and allow updates.
+// CheckIndexed is CheckIndexable for the options that the request changes. The others may be against its rules, because
+// simulated indexes have none.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
-	o := &r.Options
-	switch {
-	case o.MaxVersions.Set && o.MaxVersions.Value > 1:
-		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
-	case (o.TTL.Set || o.AllowUpdate.Set) && o.TTL.Or(d.TTL) != -1 && o.AllowUpdate.Or(d.AllowUpdate):
-		return errIndexedUpdates()
+	o, ttl := &r.Options, int32(-1)
+	if o.TTL.Set || o.AllowUpdate.Set {
+		ttl = o.TTL.Or(d.TTL)
 	}
-	return nil
+	return CheckIndexable(ttl, o.MaxVersions.Or(1), o.AllowUpdate.Or(d.AllowUpdate))
 }
 
 func (o *TableOptions) check() *Error {

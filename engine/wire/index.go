@@ -8,7 +8,7 @@ type IndexMeta struct {
 	Key     []string // key and predefined columns of the table; the engine adds the rest of its key
 	Columns []string // predefined columns besides the key
 	Local   bool     // a local index, whose key begins with the table's partition key
-	inSync  bool     // requested in the mode of local indexes
+	inSync  bool     // requested with IUM_SYNC_INDEX, the mode of local indexes
 }
 
 // MaxIndexes limits a table's indexes.
@@ -86,7 +86,6 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 	return whole, nil
 }
 
-// indexColumn returns a column of a table as a key column of an index.
 func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColumn, bool) {
 	for _, c := range key {
 		if c.Name == name {
@@ -106,20 +105,16 @@ func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColu
 	return KeyColumn{}, false
 }
 
-// CheckIndexable checks whether a table may have indexes: it must keep one version per cell, and if its data expires it
-// must not allow updates, so that rows of an index expire together with the table's.
+// CheckIndexable checks whether a table may have indexes: it must keep one version per cell, and if its data expires,
+// it must not allow updates, so that rows of an index expire together with the table's.
 func CheckIndexable(ttl, maxVersions int32, updates bool) *Error {
 	switch {
 	case maxVersions != 1:
 		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
 	case ttl != -1 && updates:
-		return errIndexedUpdates()
+		return Invalid("Don't support allow update operation on table with index and ttl")
 	}
 	return nil
-}
-
-func errIndexedUpdates() *Error {
-	return Invalid("Don't support allow update operation on table with index and ttl")
 }
 
 type CreateIndex struct {
@@ -148,11 +143,8 @@ func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 }
 
 func appendIndex(dst []byte, r *IndexMeta) []byte {
-	const current = 2
-	local := int64(0) // the index type and its mode have the same numbers: ASYNC is 0, SYNC is 1
-	if r.Local {
-		local = 1
-	}
+	const phase = 2        // ISP_INCR: the rows that existed before the index are in it
+	local := flag(r.Local) // both the type and the update mode: global and asynchronous, or local and synchronous
 	index := appendText(nil, 1, r.Name)
 	for _, name := range r.Key {
 		index = appendText(index, 2, name)
@@ -160,5 +152,5 @@ func appendIndex(dst []byte, r *IndexMeta) []byte {
 	for _, name := range r.Columns {
 		index = appendText(index, 3, name)
 	}
-	return appendBytes(dst, 8, appendInt(appendInt(appendInt(index, 4, local), 5, local), 6, current))
+	return appendBytes(dst, 8, appendInt(appendInt(appendInt(index, 4, local), 5, local), 6, phase))
 }

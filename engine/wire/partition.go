@@ -52,7 +52,8 @@ func (r *CreateTable) checkPartitions() *Error {
 	return nil
 }
 
-// bound decodes a partition's bound: an infinity, or a valid partition-key value, but not the least.
+// bound decodes a partition's bound: an infinity, or a partition-key value that is neither empty nor the least or
+// greatest integer.
 func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	typ, value, rest, ok := ReadVariant(b)
 	if !ok || len(rest) > 0 {

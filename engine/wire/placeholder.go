@@ -1,14 +1,11 @@
 package wire
 
-// noNumber is the value of a placeholder, so that it has the size of a number.
-var noNumber [8]byte
-
-// checkPlaceholder checks the placeholder of an auto-increment column, without knowing the table.
+// checkPlaceholder checks the placeholder of an auto-increment column, and gives it the size of a number.
 func (c *Change) checkPlaceholder() *Error {
 	n := 0
 	for i := range c.Row.Key {
 		if cell := &c.Row.Key[i]; cell.Type == AutoIncrement {
-			cell.Value = noNumber[:]
+			cell.Value = make([]byte, 8)
 			n++
 		}
 	}
@@ -27,7 +24,6 @@ func (c *Change) checkPlaceholder() *Error {
 	return nil
 }
 
-// checkAutoIncrement checks the auto-increment column of a new table.
 func (r *CreateTable) checkAutoIncrement() *Error {
 	n := 0
 	for i, c := range r.Key {

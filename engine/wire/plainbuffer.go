@@ -27,7 +27,6 @@ type Decoder struct {
 	names []knownName // of the previous row, by position
 }
 
-// knownName is a cell's name with its properties.
 type knownName struct {
 	name  []byte
 	crc   byte
@@ -37,7 +36,7 @@ type knownName struct {
 // maxKnownNames is the number of a row's names that a Decoder remembers.
 const maxKnownNames = 256
 
-// maxKeptCells limits the arena that a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
+// maxKeptCells limits the arena that a pooled Decoder keeps: 16,384 cells of 64 bytes are 1 MB.
 const maxKeptCells = 16_384
 
 // Reset makes the decoder reuse the memory of decoded rows.
@@ -66,7 +65,7 @@ func (d *Decoder) Row(b []byte) (Row, *Error) {
 	return row, p.err
 }
 
-// parser decodes one row. After the first error every step is a no-op.
+// parser decodes rows. After the first error every step is a no-op.
 type parser struct {
 	b     []byte
 	crc   byte // checksum of the row
@@ -91,7 +90,6 @@ func (p *parser) at(tag byte) bool {
 	return true
 }
 
-// take returns the next n bytes.
 func (p *parser) take(n int) []byte {
 	if n > len(p.b) {
 		p.fail("unexpected end of data")
@@ -102,7 +100,7 @@ func (p *parser) take(n int) []byte {
 	return b
 }
 
-// sized returns the next bytes that follow their length.
+// sized returns the bytes after their length.
 func (p *parser) sized() []byte {
 	if len(p.b) < 4 {
 		p.fail("unexpected end of data")
@@ -160,7 +158,7 @@ func (p *parser) failRow() {
 	}
 }
 
-// section decodes one or more cells, up to limit. The caller refuses a row that reaches the limit.
+// section decodes one or more cells, up to limit. The limit of row is one more than it allows, to detect too many.
 func (p *parser) section(d *Decoder, limit int) []Cell {
 	from := len(d.cells)
 	for n := 0; n < limit && p.at(tagCell); n++ {

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is a field of a protobuf message. raw is set for length-delimited fields, num for others.
+// field is a field of a protobuf message. raw is set for length-delimited fields, num for varints.
 type field struct {
 	id  protowire.Number
 	typ protowire.Type
@@ -136,7 +136,8 @@ type TableName []byte
 // refused is a feature that the engine lacks. Its field is accepted only if it is empty.
 type refused string
 
-// ReadFields decodes a message with fields 1, 2, 3 … into places. The first required of them must be present.
+// ReadFields decodes a message with fields 1, 2, 3 … into places. required is how many of them, from the first on, must
+// be present.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
 	for i, to := range places {

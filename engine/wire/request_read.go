@@ -40,7 +40,7 @@ func (s *Selection) times(b []byte) *Error {
 	return message{{1, "", &s.TimeStart}, {2, "", &s.TimeEnd}, {3, "", &s.TimeExact}}.read(b)
 }
 
-// check checks the names in a selection. CheckVersions checks versions and times later.
+// check checks the column names of a selection. CheckVersions checks versions and times later.
 func (s *Selection) check() *Error {
 	if n := len(s.Columns); n > MaxColumnsToGet {
 		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.",
@@ -57,8 +57,8 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions checks a selection's versions and times; call it after decoding the filter. The error for a missing
-// rule ends with when.
+// CheckVersions checks a selection's versions and times; call it after decoding the filter. when ends the error for a
+// selection with neither.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:

@@ -34,23 +34,17 @@ type DefinedColumn struct {
 	Type int32
 }
 
+// definedTypes maps the values of DefinedColumnType.
+var definedTypes = map[int32]ValueType{1: Integer, 2: Double, 3: Boolean, 4: String, 7: Binary}
+
 func (c DefinedColumn) ValueType() ValueType {
-	switch c.Type {
-	case 1:
-		return Integer
-	case 2:
-		return Double
-	case 3:
-		return Boolean
-	case 4:
-		return String
-	case 7:
-		return Binary
+	if t, ok := definedTypes[c.Type]; ok {
+		return t
 	}
 	return NoValue
 }
 
-// TableOptions holds the options in a request. An absent option keeps its value or gets the default.
+// TableOptions holds the options in a request. UpdateTable keeps an absent option; CreateTable gives it the default.
 type TableOptions struct {
 	TTL         Optional[int32] // seconds; -1 means forever
 	MaxVersions Optional[int32]
@@ -114,7 +108,6 @@ func (s *StreamSpec) read(b []byte) *Error {
 	return message{{1, "", &s.Enable}, {2, "", &s.Hours}, {3, "", &s.Columns}}.read(b)
 }
 
-// check refuses a requested stream unless it is allowed, and says what to use instead.
 func (s *StreamSpec) check(allowed bool) *Error {
 	if allowed || !s.Enable {
 		return nil

@@ -48,7 +48,7 @@ type Change struct {
 	DataBytes int
 }
 
-// Conditional reports whether the change depends on the existing row.
+// Conditional reports whether the change has a condition on the existing row.
 func (c *Change) Conditional() bool { return c.Expect != Ignore || len(c.Condition) > 0 }
 
 // TableChanges is one table's part of a write request.
@@ -57,7 +57,8 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a PutRow, UpdateRow, DeleteRow or BatchWriteRow. It refers to the body, and is reusable after Reset.
+// WriteRequest is a decoded PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It refers to the body, and is
+// reusable after Reset.
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // write all or none of a table's rows
@@ -113,7 +114,7 @@ func tooMuchData(op string, size int) *Error {
 		MaxRequestDataBytes, size)
 }
 
-// DecodeBatch decodes BatchWriteRow. An error refuses the whole request, before anything is applied.
+// DecodeBatch decodes BatchWriteRow. An error refuses the whole request.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
 	if err := (message{{1, "", &tables}, {2, "", &r.Transaction}, {3, "", &r.Atomic}}).read(b); err != nil {
@@ -125,7 +126,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	counts := make([]int, 0, 4)
 	rows := 0
 	for _, t := range tables {
-		n, err := countRows(t, 2)
+		n, err := countRows(t)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	if rows > MaxBatchWriteRows {
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
-	// It is sized in advance, because the tables below are slices of it.
+	// r.rows must not grow below, because the tables are slices of it.
 	if cap(r.rows) < rows {
 		r.rows = make([]Change, 0, MaxBatchWriteRows)
 	}
@@ -147,10 +148,10 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	return r.checkTotal("BatchWriteRow")
 }
 
-// countRows counts the fields with number id in message b.
-func countRows(b []byte, id int32) (n int, err *Error) {
+// countRows counts the rows of a table's part of BatchWriteRow, or of BulkImport.
+func countRows(b []byte) (n int, err *Error) {
 	err = eachField(b, func(f field) *Error {
-		if int32(f.id) == id {
+		if f.id == 2 {
 			n++
 		}
 		return nil
@@ -189,7 +190,6 @@ func (r *WriteRequest) row(b []byte) *Error {
 	return r.decodeRow(c, op.Value, row)
 }
 
-// decodeRow decodes and checks a row of a batch.
 func (r *WriteRequest) decodeRow(c *Change, op int32, row []byte) (err *Error) {
 	if c.Op = RowOp(op); c.Op < PutRow || c.Op > DeleteRow {
 		return Invalid("The modify type is invalid.")

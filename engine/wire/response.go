@@ -26,7 +26,7 @@ func AppendError(dst []byte, e *Error) []byte {
 	return appendText(appendText(dst, 1, e.Code), 2, strings.ToValidUTF8(e.Message, "\ufffd")) // it may quote the request
 }
 
-// Capacity holds the capacity units used by an operation. Both are always sent, because SDKs rely on it.
+// Capacity holds the capacity units used by an operation. Both are always sent, because SDKs expect them.
 type Capacity struct{ Read, Write int32 }
 
 func (c Capacity) appendUnit(dst []byte) []byte {
@@ -152,9 +152,9 @@ type TableDescription struct {
 	Bounds       []Cell   // bounds between the partitions at creation
 	Splits       [][]byte // PlainBuffer rows with only the partition key
 	Created      int64    // Unix microseconds
-	Indexes      int      // number of simulated indexes, which have only a name and the table's key
+	Indexes      int      // number of simulated indexes, besides IndexMetas
 	IndexMetas   []IndexMeta
-	Stream       StreamSpec // requested at creation
+	Stream       StreamSpec // as last requested
 }
 
 func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
