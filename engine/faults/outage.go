@@ -15,7 +15,7 @@ const (
 	Busy     = "busy"     // every request is refused with OTSServerBusy
 	Throttle = "throttle" // every row is refused with OTSNotEnoughCapacityUnit
 	Timeout  = "timeout"  // nothing is answered; every second request is applied
-	Reset    = "reset"    // connections are cut; every second request is applied first
+	Reset    = "reset"    // connections are cut; every second request is applied before
 	Page503  = "page503"  // a gateway answers 503 with an HTML page
 )
 

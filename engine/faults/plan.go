@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,13 +25,13 @@ const (
 	TruncateBody            // the request is applied, then the body of the answer is cut short
 	ResetBody               // the request is applied, then the connection is reset during the answer
 	RefuseRows              // rows with a RowCode are refused, the rest of the batch is applied
-	Hang                    // nothing is answered until the client gives up; applied at once if Applied is set
+	Hang                    // nothing is answered until the client gives up; the request is applied if Applied is set
 )
 
 // Fault describes what happens to one request.
 type Fault struct {
 	Action  Action
-	Code    string               // for Refuse, AnswerErrorAfter, pages and, if not empty, ApplyLate
+	Code    string               // for Refuse, AnswerErrorAfter, pages, and ApplyLate and RefuseRows if not empty
 	Bit     uint64               // for FlipBit; counted modulo the body's bits
 	Delay   time.Duration        // for ApplyLate
 	Applied bool                 // for Hang
@@ -53,7 +54,7 @@ type Plan struct {
 	// up; 0 means no limit. It holds even if the machine stalls, because later requests wait for the fate of earlier ones.
 	Within time.Duration
 
-	// Outage replaces the other faults, for all operations. Nil means none.
+	// Outage replaces the other faults while it lasts, for all operations. Nil means none.
 	Outage *Outage
 
 	// The origin of the plan, for callers that show it. A plan made by hand has none.
@@ -62,9 +63,9 @@ type Plan struct {
 	Operations []string // set by Scripted
 
 	mu   sync.Mutex
-	n    int
+	n    atomic.Int64   // requests that matched Only
 	done map[Action]int // number of injected faults
-	late int
+	late atomic.Int64   // requests still to be applied late
 	idle sync.WaitGroup // waits for late requests
 
 	promised []promise // oldest first
@@ -93,14 +94,11 @@ func (p *Plan) Next(operation string, rows int) Fault {
 	if only == nil && operation != "BatchWriteRow" || only != nil && !only(operation) {
 		return Fault{}
 	}
-	p.mu.Lock()
-	n := p.n
-	p.n++
-	p.mu.Unlock()
+	n := p.n.Add(1) - 1
 	if decide == nil {
 		return Fault{}
 	}
-	return p.given(decide(Request{N: n, Operation: operation, Rows: rows}))
+	return p.given(decide(Request{N: int(n), Operation: operation, Rows: rows}))
 }
 
 func (p *Plan) given(f Fault) Fault {
@@ -130,18 +128,14 @@ func (p *Plan) Change(only func(operation string) bool, decide func(Request) Fau
 }
 
 // Requests returns the number of matching requests so far.
-func (p *Plan) Requests() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.n
-}
+func (p *Plan) Requests() int { return int(p.n.Load()) }
 
 // Begin records that a request received at came will be applied late: in time for Within, or never. The server calls it
 // before it cuts the connection, and calls end once the request is applied or dropped.
 func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.late++
+	p.late.Add(1)
 	p.idle.Add(1)
 	over := make(chan struct{})
 	if p.Within > 0 {
@@ -149,9 +143,7 @@ func (p *Plan) Begin(came time.Time) (end func()) {
 	}
 	return func() {
 		close(over)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.late--
+		p.late.Add(-1)
 		p.idle.Done()
 	}
 }
@@ -177,11 +169,7 @@ func (p *Plan) Await(now time.Time) {
 }
 
 // Late returns the number of requests still to be applied late.
-func (p *Plan) Late() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.late
-}
+func (p *Plan) Late() int { return int(p.late.Load()) }
 
 // WaitLate waits until no request is left to be applied late.
 func (p *Plan) WaitLate() { p.idle.Wait() }

@@ -34,7 +34,7 @@ func Actions() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// rowWrites lists the default operations of plans.
+// rowWrites lists the operations that fail by default.
 var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "BulkImport"}
 
 // requestCodes are the transient errors of whole requests, rowCodes those of single rows.
@@ -120,7 +120,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 	}}, nil
 }
 
-// parse parses "action" or "action:code".
+// parse returns the fault of "action" or "action:code".
 func parse(kind string) (Fault, error) {
 	name, code, _ := strings.Cut(kind, ":")
 	a, ok := names[name]

@@ -22,7 +22,6 @@ type Filter struct {
 	page *page
 }
 
-// row is a row to match. A missing row has neither key nor cells.
 type row struct {
 	key, cells []wire.Cell
 }
@@ -46,12 +45,13 @@ func (r *row) versions(name []byte) []wire.Cell {
 	return r.cells[from:end]
 }
 
-// Match reports whether a row passes. Cells are sorted by name, newest first. A missing row has neither key nor cells.
+// Match reports whether a row passes. Its cells are sorted by name, newest first. A missing row has no key and no
+// cells.
 func (f *Filter) Match(key, cells []wire.Cell) bool {
 	return f.root == nil || f.root.match(&row{key, cells})
 }
 
-// Page returns the part of cells that belongs to the requested columns.
+// Page returns the cells of the requested page of columns.
 func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 	if f.page == nil {
 		return cells

@@ -32,7 +32,7 @@ func (n some) match(r *row) bool {
 // comparator is the protocol's ComparatorType.
 type comparator int32
 
-// The last two are from Java's SingleColumnValueRegexFilter. They test whether there is a value to compare.
+// exists and existsNot are from Java's SingleColumnValueRegexFilter. They test whether there is a value to compare.
 const (
 	equal comparator = iota + 1
 	notEqual

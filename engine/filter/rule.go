@@ -43,14 +43,12 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, counting its repeats and the "+
 			"filter's other expressions.", text)
 	}
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return nil, wire.Invalid("Invalid regex in ValueTransferRule: %v.", err)
-	}
+	compiled := regexp.MustCompile(text) // cannot fail, because it is parsed as above
 	return &rule{compiled, min(1, compiled.NumSubexp()), n, cast}, nil
 }
 
-// size estimates the number of instructions of an expression, up to MaxRegexSize. The parser limits its depth.
+// size estimates the number of instructions of an expression; more than MaxRegexSize count as one more. The parser
+// limits the depth of the recursion.
 func size(re *syntax.Regexp) (n int) {
 	for _, sub := range re.Sub {
 		n = min(n+size(sub), MaxRegexSize+1)

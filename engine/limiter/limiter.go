@@ -21,8 +21,8 @@ type Limiter struct {
 	pending  []charge // charges that do not count yet, because of Lag
 }
 
-// model implements a kind of limit. A row larger than the limit passes if the limit is unused, because otherwise it
-// never could. Its excess is charged to later time.
+// model implements a kind of limit. A row larger than the limit passes while nothing else uses the limit, because
+// otherwise it never could. Its excess is charged to later time.
 type model interface {
 	restart(at int64, full bool)
 	advance(at int64)        // sets the time to which fits, take and answer refer

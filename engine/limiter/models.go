@@ -36,7 +36,6 @@ func (b *bucket) fits(units float64) bool {
 
 func (b *bucket) take(units float64) { b.tokens -= units }
 
-// window holds the length of the time over which a limit counts, and the current time.
 type window struct {
 	*capacity
 	length, now int64
@@ -137,9 +136,9 @@ type concurrency struct {
 	*capacity
 	requests int // limit of requests; 0 limits units
 	hold     time.Duration
-	serving  []charge // ordered by time of service
+	serving  []charge // at is when a request's service ends
 	units    float64  // sum over serving
-	taken    float64  // of the current request
+	taken    float64  // units of the current request
 	now      int64
 }
 

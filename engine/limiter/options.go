@@ -48,7 +48,7 @@ type Step struct {
 	Factor float64       // of Options.Rate, until the next step
 }
 
-// longest is the limit of durations, so that their sums cannot overflow.
+// longest limits durations, so that their sums cannot overflow.
 const longest = 100 * time.Hour
 
 // Check returns an error if the options are invalid.

@@ -46,18 +46,18 @@ type Answers struct {
 	Indexes         int           `json:"indexes"`     // indexes in DescribeTable; each is charged a row's units
 }
 
-// These values of Answers.Locations determine the meaning of a split's location.
+// The values of Answers.Locations say what a split's location names.
 const (
 	LocatePartitions = "partition"
 	LocateNodes      = "node"  // machines with NodePartitions neighbouring partitions each
 	LocateBlocks     = "block" // each split has its own location
-	LocateNothing    = "none"  // locations are unnamed
+	LocateNothing    = "none"  // all locations have the empty name
 )
 
 // MaxIndexes limits a table's secondary indexes.
 const MaxIndexes = 5
 
-// These values of Answers.PreSplit determine the effect of the partitions requested by CreateTable.
+// The values of Answers.PreSplit say what becomes of the partitions that CreateTable requests.
 const (
 	PreSplitHeard   = "heard"   // the table starts with them
 	PreSplitIgnored = "ignored" // the table starts with one
@@ -130,11 +130,12 @@ func (c *Config) Check() error {
 		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute},
 		{"moves unavailable", float64(c.Moves.Unavailable), longest},
 	} {
-		if !(n.value >= 0) {
-			return fmt.Errorf("%s must not be negative", n.name)
-		}
-		if n.value > n.max {
-			return fmt.Errorf("%s is too large", n.name)
+		if !(n.value >= 0 && n.value <= n.max) {
+			most := any(n.max)
+			if n.max == longest {
+				most = time.Duration(longest)
+			}
+			return fmt.Errorf("%s must be 0 to %v", n.name, most)
 		}
 	}
 	o := limiter.Options{Kind: c.Limiter}

@@ -6,8 +6,7 @@ import (
 )
 
 // Key is a value of a partition key as bytes in the service's order: the content of a string or binary, or an integer
-// encoded by AppendInteger. It does not contain the type, which is the same for all keys of a table. As a partition's
-// start, the empty Key also means below all keys.
+// encoded by AppendInteger. As a partition's start, the empty Key also means below all keys.
 type Key string
 
 // AppendInteger appends the Key of an integer: big-endian with the sign bit flipped, so that negative ones sort first.

@@ -18,7 +18,7 @@ type partition struct {
 	factor float64 // share of the configured capacity
 	rate   float64 // units per second; 0 means no limit
 	limit  *limiter.Limiter
-	since  int64 // start of service with the current capacity
+	since  int64 // when service with the current rate began
 	until  int64 // it is unavailable until then
 	down   int64 // nanoseconds of unavailability after since
 	ended  int64 // when others took over its range; 0 if it is current
@@ -31,7 +31,7 @@ type partition struct {
 	retryAt  int64
 
 	total       Count
-	first, till int64 // times of accepted rows; 0 if there are none
+	first, till int64 // times of the first and last accepted rows; 0 if there are none
 	seconds     []Second
 }
 
@@ -126,7 +126,7 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 	}
 }
 
-// serve starts the partition's service at from, or later if it is stopped until then.
+// serve starts the partition's service at from, or when a stop ends if that is later.
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
@@ -143,7 +143,7 @@ func (p *partition) stop(at, until int64) {
 	p.limit.Restart(time.Unix(0, until))
 }
 
-// instanceBurst is the time for which an instance saves unused capacity.
+// instanceBurst is the time whose capacity an instance saves if it is unused.
 const instanceBurst = 100 * time.Millisecond
 
 // Instance is the capacity limit over all tables of an instance. It is safe for concurrent use.

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// schedule holds a table's automatic changes. Each method of the table first makes the changes due by then.
+// schedule holds a table's automatic changes. The table's methods that depend on the time first make the changes due by
+// then.
 type schedule struct {
 	begun bool
 	due   int64 // earliest of the times below, or never
@@ -24,7 +25,7 @@ type dueSplit struct {
 
 const never = math.MaxInt64
 
-// begin starts the schedule at the first row after Configure.
+// begin starts the schedule at the first write request after Configure.
 func (t *Table) begin(at int64) {
 	if t.clock.begun {
 		return
@@ -67,7 +68,7 @@ func (t *Table) advance(now int64) {
 		return
 	}
 	for n := 0; t.clock.due <= now; n++ {
-		if n == maxCatchUp { // as after thousands of moves in an idle hour; the rest does not matter
+		if n == maxCatchUp { // for example, thousands of moves in an idle hour; the rest does not matter
 			t.skip(now)
 			return
 		}
@@ -91,7 +92,6 @@ func (t *Table) happen(at int64) {
 	}
 }
 
-// skip drops overdue changes.
 func (t *Table) skip(now int64) {
 	t.clock.split = nil
 	if t.clock.round <= now {
@@ -119,7 +119,7 @@ func (t *Table) startRound(at int64) {
 	}
 }
 
-// splitDue halves the partition with this id, if it still exists and has at least two keys.
+// splitDue halves the partition with this id, if it still exists and at least two of its keys are known.
 func (t *Table) splitDue(id int, at int64) {
 	for _, p := range t.parts {
 		if p.id == id {

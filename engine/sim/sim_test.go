@@ -113,16 +113,16 @@ func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 
 func TestInvalidConfigurationErrors(t *testing.T) {
 	for want, c := range map[string]Config{
-		"partition capacity must not be negative":      {PartitionUnits: -1},
-		"jitter is too large":                          {Jitter: 1.5},
+		"partition capacity must be 0 to 1e+12":        {PartitionUnits: -1},
+		"jitter must be 0 to 1":                        {Jitter: 1.5},
 		"slow: partition -1 is not in 0…4095":          {PartitionUnits: 1, Slow: map[int]float64{-1: 0.5}},
 		"slow partitions need a partition capacity":    {Slow: map[int]float64{1: 0.5}},
 		"splitting by load needs a partition capacity": {AutoSplit: AutoSplit{Load: 0.5}},
 		"splits every must be at least a millisecond":  {Splits: Splits{Every: 1}},
-		"latency must not be negative":                 {Latency: -1},
-		"burst is too large":                           {Burst: math.MaxInt64},
-		"partitions is too large":                      {Partitions: MaxPartitions + 1},
-		"moves per minute must not be negative":        {Moves: Moves{PerMinute: math.NaN()}},
+		"latency must be 0 to 100h0m0s":                {Latency: -1},
+		"burst must be 0 to 100h0m0s":                  {Burst: math.MaxInt64},
+		"partitions must be 0 to 4096":                 {Partitions: MaxPartitions + 1},
+		"moves per minute must be 0 to 6000":           {Moves: Moves{PerMinute: math.NaN()}},
 
 		"slow: the share of partition 1 must be above 0 and at most 1, not 2": {
 			PartitionUnits: 1, Slow: map[int]float64{1: 2}},

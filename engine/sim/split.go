@@ -9,7 +9,8 @@ import (
 const maxEnded = MaxPartitions
 
 // cut makes the sorted points the bounds. Partitions with an unchanged range remain. The others end, and new ones
-// inherit their samples of keys. New partitions serve after unavailable, with full capacity and empty buckets.
+// inherit their samples of keys. A new partition serves after unavailable, with the capacity of its first predecessor
+// and an empty bucket.
 func (t *Table) cut(at int64, points []Key, unavailable time.Duration) {
 	parts := make([]*partition, 0, len(points)+1)
 	old := 0 // index of the first old partition that overlaps the new one
@@ -71,7 +72,7 @@ func (t *Table) retire(at int64, next []*partition) {
 	}
 }
 
-// halve splits a partition in the middle of its known keys, and reports whether that was possible.
+// halve splits a partition at its middle key, and reports whether that was possible.
 func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	point, ok := t.middle(p)
 	if !ok {

@@ -17,13 +17,12 @@ type Stats struct {
 
 // PartitionStats describes one partition, current or ended, with its counts.
 type PartitionStats struct {
-	Number     int // permanent
-	Position   int // in key order; -1 if it has ended
-	Start, End Key
-	First      bool          // Start is below all keys
+	Number     int           // permanent
+	Position   int           // in key order; -1 if it has ended
+	Start, End Key           // an empty Start is below all keys
 	Last       bool          // End is above all keys
 	Capacity   float64       // units per second; 0 means no limit
-	Since      time.Time     // start of service with this capacity
+	Since      time.Time     // when service with this Capacity began
 	Until      time.Time     // unavailable until then
 	Down       time.Duration // total unavailability after Since
 	Ended      time.Time     // zero if it is current
@@ -52,7 +51,7 @@ func (t *Table) Stats(now time.Time) Stats {
 
 func (p *partition) stats(position int) PartitionStats {
 	return PartitionStats{
-		Number: p.id, Position: position, Start: p.start, End: p.end, First: p.start == "", Last: p.last, Capacity: p.rate,
+		Number: p.id, Position: position, Start: p.start, End: p.end, Last: p.last, Capacity: p.rate,
 		Since: unixTime(p.since), Until: unixTime(p.until), Down: time.Duration(p.down), Ended: unixTime(p.ended),
 		FirstRow: unixTime(p.first), LastRow: unixTime(p.till), Count: p.total, Seconds: slices.Clone(p.seconds),
 	}

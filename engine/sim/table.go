@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -86,7 +87,8 @@ func (t *Table) Answers() Answers {
 	return t.config.Answers
 }
 
-// Configure replaces the configuration. Partitions remain, with empty buckets. The next row restarts splits and moves.
+// Configure replaces the configuration. Partitions remain, with empty buckets; only a single one is cut by c.Sample.
+// The next write request restarts splits and moves.
 func (t *Table) Configure(c Config, now time.Time) {
 	c = c.filled()
 	t.mu.Lock()
@@ -142,16 +144,7 @@ func (t *Table) ThrottleCode() string {
 }
 
 func (t *Table) route(key []byte) *partition {
-	low, high := 0, len(t.parts)-1
-	for low < high {
-		middle := (low + high + 1) / 2
-		if string(t.parts[middle].start) <= string(key) {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return t.parts[low]
+	return t.parts[sort.Search(len(t.parts)-1, func(i int) bool { return string(t.parts[i+1].start) > string(key) })]
 }
 
 // Decide decides the undecided rows of a write request, partition by partition, like a service that passes each
@@ -297,21 +290,22 @@ func (t *Table) Owner(key Key) int {
 
 // Split adds points to the bounds. Divided partitions are replaced by children, which serve after unavailable.
 func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.advance(now.UnixNano())
-	return t.recut(now.UnixNano(), append(t.bounds(), points...), unavailable)
+	return t.recut(now.UnixNano(), points, true, unavailable)
 }
 
 // Cut makes the points the bounds. Partitions with an unchanged range continue unchanged.
 func (t *Table) Cut(now time.Time, points []Key, unavailable time.Duration) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.advance(now.UnixNano())
-	return t.recut(now.UnixNano(), slices.Clone(points), unavailable)
+	return t.recut(now.UnixNano(), points, false, unavailable)
 }
 
-func (t *Table) recut(at int64, points []Key, unavailable time.Duration) error {
+func (t *Table) recut(at int64, points []Key, add bool, unavailable time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(at)
+	points = slices.Clone(points)
+	if add {
+		points = append(points, t.bounds()...)
+	}
 	slices.Sort(points)
 	points = slices.Compact(points)
 	if len(points) > 0 && points[0] == "" {
