@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// adminPrefix is the path prefix of the admin API. Its requests are unsigned, as the built-in access key is public.
-// A server with its own secret requires that instead (mayAdminister). Options.NoAdmin hides the API from the network.
+// adminPrefix is the path prefix of the admin API. Its requests are unsigned, as the built-in access key is public. A
+// server with its own secret requires the access key instead (mayAdminister). Options.NoAdmin hides the API from the
+// network.
 const adminPrefix = "/_engine/"
 
 // maxAdminBytes is the maximum length of an admin request's body, which may contain a large sample.
@@ -36,7 +37,6 @@ func (s *Server) admin(ctx context.Context, r *request) *answer {
 	return s.adminAnswer(r, result, err)
 }
 
-// adminAnswer makes the answer for a result or an error.
 func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	status := http.StatusOK
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"net/http"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -20,7 +19,7 @@ type millis float64
 func (m millis) duration() time.Duration {
 	ns := float64(m) * 1e6
 	if math.Abs(ns) > 1e18 {
-		ns = math.Copysign(1e18, ns) // Check refuses it
+		ns = math.Copysign(1e18, ns) // avoids an overflow; checks refuse such times
 	}
 	return time.Duration(ns)
 }
@@ -203,7 +202,7 @@ func (s *Server) adminMove(_ context.Context, table string, j *moveJSON) (any, e
 		return nil, err
 	}
 	if err := s.sim.Move(table, *j.Partition, j.Unavailable.duration()); err != nil {
-		return nil, &adminError{http.StatusBadRequest, err.Error()}
+		return nil, err
 	}
 	return s.partitionsJSON(st), nil
 }

@@ -11,7 +11,7 @@ import (
 type statsJSON struct {
 	NowMS    float64              `json:"now_ms"`
 	Tables   map[string]tableJSON `json:"tables"`
-	Instance *sim.InstanceCount   `json:"instance,omitempty"` // if it has a limit
+	Instance *sim.InstanceCount   `json:"instance,omitempty"` // nil without Options.InstanceUnits
 }
 
 type tableJSON struct {
@@ -31,7 +31,7 @@ type partitionJSON struct {
 	UntilMS    *float64     `json:"unavailable_until_ms,omitempty"`
 	DownMS     float64      `json:"down_ms"`
 	EndedMS    *float64     `json:"ended_ms,omitempty"`
-	FirstMS    *float64     `json:"first_ms,omitempty"` // times of accepted rows
+	FirstMS    *float64     `json:"first_ms,omitempty"` // time of the first accepted row
 	LastMS     *float64     `json:"last_ms,omitempty"`
 	*sim.Count              // nil omits the counts
 	Seconds    []secondJSON `json:"seconds,omitempty"`
@@ -92,7 +92,7 @@ func partition(key wire.KeyColumn, p *sim.PartitionStats, counts bool) partition
 	if p.Position >= 0 {
 		j.Partition = &p.Position
 	}
-	if !p.First {
+	if p.Start != "" {
 		j.Start = keyJSON(key, p.Start)
 	}
 	if !p.Last {

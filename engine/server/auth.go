@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/md5"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 const maxSkew = 15 * time.Minute
 
-// authenticate checks a request's headers, and its MD5 against the body as transmitted.
+// authenticate checks a request's headers, and the body as transmitted against its MD5.
 func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
 	secret, err = s.authenticateHeaders(r.path, r.header)
 	if err == nil && !r.sameMemory && md5Text(r.body) != r.header.Get(wire.HeaderMD5) {
@@ -36,7 +37,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	}
 	if s.o.AnyCredentials {
 		signer, ok := s.signer(path, h)
-		if !ok { // no client could check an answer signed with an unknown secret
+		if !ok { // the client has another secret, so it could not check the answer's signature
 			signer = ""
 		}
 		return signer, s.checkHeaders(h)
@@ -146,4 +147,45 @@ func (r *requestIDs) start(now time.Time) {
 func (r *requestIDs) next() string {
 	n := r.n.Add(1)
 	return fmt.Sprintf("%s%04x-%012x", r.prefix, n>>48, n&(1<<48-1))
+}
+
+// Check returns an error if the account in the options is invalid. The error does not contain the secret.
+func (o Options) Check() error {
+	for _, name := range append([]string{o.Instance}, o.More...) {
+		if name != "" && !validInstance(name) {
+			return fmt.Errorf("instance %q: want 3 to 16 letters, digits and hyphens, a letter first and no hyphen last", name)
+		}
+	}
+	if strings.Trim(o.AccessKeyID, keyIDBytes) != "" {
+		return fmt.Errorf("access key id %q: want letters, digits and + . / _ - only, as the SDKs do", o.AccessKeyID)
+	}
+	for _, c := range []byte(o.AccessKeySecret) {
+		if c <= ' ' || c > '~' {
+			return errors.New("the access key secret must be printable ASCII without spaces")
+		}
+	}
+	return nil
+}
+
+const keyIDBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+./_-"
+
+func validInstance(name string) bool {
+	if len(name) < 3 || len(name) > 16 || name[len(name)-1] == '-' {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return true
+}
+
+// identify returns the secret of the request's access key, which signs the answer. It is empty if the key is unknown.
+func (s *Server) identify(h http.Header) (secret string) {
+	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
+		secret = s.o.AccessKeySecret
+	}
+	return secret
 }

@@ -20,7 +20,7 @@ type connectionLimit struct {
 	mu     sync.Mutex
 	left   sync.Cond // signals that a connection was or may be closed
 	places map[*placed]bool
-	told   bool
+	told   bool // the limit was logged
 	closed bool
 }
 
@@ -30,7 +30,7 @@ type placed struct {
 	limit  *connectionLimit
 	opened time.Time
 	idle   time.Time // start of idle time; zero if busy
-	proven bool
+	proven bool      // its client knows the access key
 }
 
 func newConnectionLimit(l net.Listener, most int, log *log.Logger) *connectionLimit {
@@ -101,7 +101,7 @@ func (p *placed) Close() error {
 	return p.Conn.Close()
 }
 
-// state records when a connection becomes idle, and when it gets a request.
+// state records whether a connection is idle, and since when.
 func (c *connectionLimit) state(conn net.Conn, now http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,6 @@ func (c *connectionLimit) context(ctx context.Context, conn net.Conn) context.Co
 	return context.WithValue(ctx, placeKey{}, placeOf(conn))
 }
 
-// prove records that the client of a request knows the access key.
 func prove(ctx context.Context) {
 	if p, _ := ctx.Value(placeKey{}).(*placed); p != nil {
 		p.limit.mu.Lock()

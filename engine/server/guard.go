@@ -30,7 +30,8 @@ func newBodyBudget(bytes int64, wait time.Duration) *bodyBudget {
 	return &bodyBudget{free: semaphore.NewWeighted(bytes), all: bytes, wait: wait}
 }
 
-// bodyShare is a request's share of a bodyBudget. Nil is unlimited, for requests that do not use a port.
+// bodyShare is a request's share of a bodyBudget. Without a budget it is unlimited, for requests in process (nil) or
+// through another HTTP server.
 type bodyShare struct {
 	of   *bodyBudget
 	held int64
@@ -38,7 +39,7 @@ type bodyShare struct {
 
 var errNoRoom = errors.New("too many request bodies are in memory")
 
-// take reserves n more bytes. It waits for them for a limited time.
+// take reserves n more bytes. It returns errNoRoom if they do not become free within the budget's wait.
 func (s *bodyShare) take(ctx context.Context, n int64) error {
 	if s == nil || s.of == nil {
 		return nil
@@ -59,7 +60,7 @@ func (s *bodyShare) release() {
 	}
 }
 
-// firstMemory returns the memory to reserve for a body before it is read, with room to inflate it.
+// firstMemory returns the bytes to reserve for a body before it is read, with room to inflate it.
 func firstMemory(r *http.Request) int64 {
 	n := min(r.ContentLength, firstBytes)
 	if n < 0 {
@@ -71,7 +72,7 @@ func firstMemory(r *http.Request) int64 {
 	return n
 }
 
-// judge returns a refusal if the headers of a request require one, or nil.
+// judge returns the refusal of a request by its headers, or nil.
 func (s *Server) judge(r *http.Request, q *request) *answer {
 	if err := s.strangeHost(r.Host); err != nil && !isAdmin(q.path) {
 		return s.finish(q, s.identify(q.header), nil, wire.Failf(wire.CodeAuthFailed, "%s", err.Error()))
@@ -80,7 +81,7 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	}
 	if isAdmin(q.path) {
 		if s.o.NoAdmin {
-			return s.adminAnswer(q, nil, &adminError{http.StatusNotFound, "there is no admin API: give tsimport serve --admin"})
+			return s.adminAnswer(q, nil, &adminError{http.StatusNotFound, "the admin API is off: tsimport serve needs --admin"})
 		}
 		if err := s.mayAdminister(r); err != nil {
 			return s.adminAnswer(q, nil, err)
@@ -103,7 +104,8 @@ func (s *Server) strangeHost(host string) error {
 	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
 		return nil
 	}
-	return &adminError{http.StatusForbidden, "the Host of the request is not an address, localhost or the listener's name"}
+	return &adminError{http.StatusForbidden,
+		"the Host of the request is not an IP address, localhost or the name given to --listen"}
 }
 
 // knownHost reports whether a Host header is an IP address, localhost, or one of the names.
@@ -127,7 +129,8 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return nil
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
-		return &adminError{http.StatusForbidden, "requests from other machines are refused without TLS, as there is a secret"}
+		return &adminError{http.StatusForbidden,
+			"requests carry the secret, so from other machines they must use https: give tsimport serve --tls-cert"}
 	}
 	id, secret, _ := r.BasicAuth()
 	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret),

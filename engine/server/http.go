@@ -98,7 +98,8 @@ func (a *answer) write(w http.ResponseWriter) {
 	w.Write(a.body) // a disconnected client needs no answer
 }
 
-// refuseUnread answers a request whose body is too slow or in invalid chunks, if the connection is still open.
+// refuseUnread answers a request whose body was too slow, had invalid chunks or found no room in memory. If the
+// connection is broken, it aborts the request.
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
@@ -116,11 +117,11 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 const (
 	// firstBytes limits the memory reserved for an announced body, so that idle clients cannot exhaust the budget.
 	firstBytes = 256 << 10
-	// drainedBytes limits how much of an unwanted body is read, so that the client gets the answer, not a write error.
+	// drainedBytes limits how much of an unwanted body is read.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 
-// bodyLimit is the maximum length of a request's body.
+// bodyLimit returns the maximum length of a request's body.
 func bodyLimit(path string) int64 {
 	if isAdmin(path) {
 		return maxAdminBytes
@@ -134,7 +135,7 @@ func head(r *http.Request) *request {
 	return q
 }
 
-// drain reads and discards an unwanted body, up to a limit, so that the client gets the answer.
+// drain discards an unwanted body, up to a limit, so that the client gets the answer, not a write error.
 func drain(r *http.Request) {
 	if r.Body != nil && r.Header.Get("Expect") == "" { // otherwise the client waits for 100 Continue
 		io.CopyN(io.Discard, r.Body, drainedBytes) // errors do not change the answer

@@ -35,7 +35,7 @@ func (s *Server) instanceOf(h http.Header) *Server {
 	if of := more.of[name]; of != nil || !s.o.AnyCredentials {
 		return of
 	}
-	err := fmt.Errorf("the server already has %d, the maximum", len(more.of))
+	err := fmt.Errorf("the server already has %d further instances, the maximum", len(more.of))
 	var of *Server
 	if len(more.of) < maxInstances {
 		of, err = s.openInstance(name)

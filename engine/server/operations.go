@@ -21,36 +21,32 @@ type call interface {
 	release()
 }
 
-var operations map[string]operation
-
-func init() {
-	operations = map[string]operation{
-		"CreateTable":              tableOperation(simple(wire.DecodeCreateTable, (*Server).createTable)),
-		"ListTable":                tableOperation(simple(nothing, (*Server).listTable)),
-		"DescribeTable":            tableOperation(simple(wire.DecodeTableName, (*Server).describeTable)),
-		"UpdateTable":              tableOperation(simple(wire.DecodeUpdateTable, (*Server).updateTable)),
-		"DeleteTable":              tableOperation(simple(wire.DecodeTableName, (*Server).deleteTable)),
-		"CreateIndex":              tableOperation(simple(wire.DecodeCreateIndex, (*Server).createIndex)),
-		"DropIndex":                tableOperation(simple(wire.DecodeDropIndex, (*Server).dropIndex)),
-		"AddDefinedColumn":         tableOperation(simple(wire.DecodeAddDefined, (*Server).updateDefined)),
-		"DeleteDefinedColumn":      tableOperation(simple(wire.DecodeDeleteDefined, (*Server).updateDefined)),
-		"ComputeSplitPointsBySize": simple(wire.DecodeSplitPoints, (*Server).splitPoints),
-		"ListSearchIndex":          simple(wire.DecodeMaybeTableName, (*Server).listNothing),
-		"ListStream":               simple(wire.DecodeMaybeTableName, (*Server).listNothing),
-		"ListTimeseriesTable":      simple(wire.DecodeMaybeTableName, (*Server).listNothing),
-		"GetRow":                   (*Server).getRow,
-		"GetRange":                 rangeOf(wire.DecodeGetRange),
-		"BatchGetRow":              (*Server).batchGet,
-		"PutRow":                   writeOne(wire.PutRow),
-		"UpdateRow":                writeOne(wire.UpdateRow),
-		"DeleteRow":                writeOne(wire.DeleteRow),
-		"BatchWriteRow":            writeOf(ofBatch, (*wire.WriteRequest).DecodeBatch),
-		"StartLocalTransaction":    (*Server).startTransaction,
-		"CommitTransaction":        endTransaction(true),
-		"AbortTransaction":         endTransaction(false),
-		"BulkImport":               writeOf(ofBulk, (*wire.WriteRequest).DecodeBulkImport),
-		"BulkExport":               rangeOf(wire.DecodeBulkExport),
-	}
+var operations = map[string]operation{
+	"CreateTable":              tableOperation(simple(wire.DecodeCreateTable, (*Server).createTable)),
+	"ListTable":                tableOperation(simple(nothing, (*Server).listTable)),
+	"DescribeTable":            tableOperation(simple(wire.DecodeTableName, (*Server).describeTable)),
+	"UpdateTable":              tableOperation(simple(wire.DecodeUpdateTable, (*Server).updateTable)),
+	"DeleteTable":              tableOperation(simple(wire.DecodeTableName, (*Server).deleteTable)),
+	"CreateIndex":              tableOperation(simple(wire.DecodeCreateIndex, (*Server).createIndex)),
+	"DropIndex":                tableOperation(simple(wire.DecodeDropIndex, (*Server).dropIndex)),
+	"AddDefinedColumn":         tableOperation(simple(wire.DecodeAddDefined, (*Server).updateDefined)),
+	"DeleteDefinedColumn":      tableOperation(simple(wire.DecodeDeleteDefined, (*Server).updateDefined)),
+	"ComputeSplitPointsBySize": simple(wire.DecodeSplitPoints, (*Server).splitPoints),
+	"ListSearchIndex":          simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+	"ListStream":               simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+	"ListTimeseriesTable":      simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+	"GetRow":                   (*Server).getRow,
+	"GetRange":                 rangeOf(wire.DecodeGetRange),
+	"BatchGetRow":              (*Server).batchGet,
+	"PutRow":                   writeOne(wire.PutRow),
+	"UpdateRow":                writeOne(wire.UpdateRow),
+	"DeleteRow":                writeOne(wire.DeleteRow),
+	"BatchWriteRow":            writeOf(ofBatch, (*wire.WriteRequest).DecodeBatch),
+	"StartLocalTransaction":    (*Server).startTransaction,
+	"CommitTransaction":        endTransaction(true),
+	"AbortTransaction":         endTransaction(false),
+	"BulkImport":               writeOf(ofBulk, (*wire.WriteRequest).DecodeBulkImport),
+	"BulkExport":               rangeOf(wire.DecodeBulkExport),
 }
 
 // unimplemented lists the service's operations that the engine refuses by name. Other operations do not exist.
@@ -101,7 +97,6 @@ func simple[R any](
 	}
 }
 
-// nothing decodes the empty body of ListTable.
 func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
 // plain is a call that writes no rows.
@@ -138,4 +133,52 @@ func (p *plain) run(ctx context.Context) ([]byte, *wire.Error) {
 		return nil, p.err
 	}
 	return p.f(ctx)
+}
+
+func (s *Server) startTransaction(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeStartTransaction(body)
+	if err != nil {
+		return nil, err
+	}
+	return oneUnit(r.Name, r.Key, func(context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		id, err := s.store.StartTransaction(t, r.Key[0])
+		if err != nil {
+			return nil, err
+		}
+		return wire.AppendStartTransaction(nil, id), nil
+	}), nil
+}
+
+func endTransaction(commit bool) operation {
+	return func(s *Server, body []byte) (call, *wire.Error) {
+		id, err := wire.DecodeTransaction(body)
+		if err != nil {
+			return nil, err
+		}
+		table, key, _ := s.store.TransactionKey(id)
+		return oneUnit([]byte(table), []wire.Cell{key}, func(ctx context.Context) ([]byte, *wire.Error) {
+			return nil, s.store.EndTransaction(ctx, id, commit)
+		}), nil
+	}
+}
+
+// oneUnit makes a call that costs the key's partition a write capacity unit, which the answer does not report.
+func oneUnit(table []byte, key []wire.Cell, f func(context.Context) ([]byte, *wire.Error)) *plain {
+	p := &plain{n: 1, unit: true}
+	outcome := make([]wire.Outcome, 1)
+	p.keys = func(v *visit) {
+		v.open(table)
+		v.key(key)
+		v.rows[0].Units, v.outcomes = 1, outcome
+	}
+	p.f = func(ctx context.Context) ([]byte, *wire.Error) {
+		out, err := f(ctx)
+		outcome[0].Err = err
+		return out, err
+	}
+	return p
 }

@@ -8,10 +8,10 @@ import (
 
 // Tests that share a server reset it in between, and move its clock instead of waiting.
 
-// Now returns the time for data: timestamps, time to live, deviation. Dates of requests must match the real time.
+// Now returns the time for data: timestamps, time to live, deviation. Dates of requests must match Options.Now.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
 
-// maxAhead limits how far the clock may be moved. Timestamps reach far beyond it.
+// maxAhead limits how far the clock may be moved, to times that timestamps can still hold.
 const maxAhead = 100 * 366 * 24 * time.Hour
 
 // Advance moves the clock for data forward, in this process only. Only Reset moves it back.
@@ -48,11 +48,12 @@ func (s *Server) Reset(ctx context.Context) error {
 	}
 	s.ahead.Store(0)
 	s.store.RestartClock()
+	s.lastPlan.Store(nil)
 	s.SetFaults(s.o.Faults)
 	return s.further(func(of *Server) error { return of.Reset(ctx) })
 }
 
-// forgetDefaults ends the simulation of future tables.
+// forgetDefaults turns the simulation off, and resets the choices.
 func (m *Simulator) forgetDefaults() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,18 +62,14 @@ func (m *Simulator) forgetDefaults() error {
 	return m.server.store.Choose(Choices{})
 }
 
-type resetJSON struct {
-	Tables int `json:"tables"` // number of deleted tables
-}
-
 func (s *Server) adminReset(ctx context.Context, _ string, body []byte) (any, error) {
 	if len(body) > 0 {
 		if err := readJSON(body, &struct{}{}); err != nil {
 			return nil, err
 		}
 	}
-	n := len(s.store.Tables())
-	return resetJSON{n}, s.Reset(ctx)
+	deleted := map[string]int{"tables": len(s.store.Tables())}
+	return deleted, s.Reset(ctx)
 }
 
 type clockJSON struct {

@@ -19,7 +19,8 @@ const (
 	ofBulk                  // BulkImport
 )
 
-// write is a PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: it may take half a megabyte.
+// write is a call of PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled, as it may take half a
+// megabyte.
 type write struct {
 	server   *Server
 	answer   answerOf
@@ -246,7 +247,6 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 	}}, nil
 }
 
-// rangeOf makes the operation GetRange or BulkExport.
 func rangeOf(decode func([]byte) (*wire.GetRange, *wire.Error)) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		r, err := decode(body)

@@ -31,7 +31,8 @@ type request struct {
 
 func (r *request) operation() string { return strings.TrimPrefix(r.path, "/") }
 
-// answer is the response. If cut is set, the connection is cut instead; if truncate is set, after half of the body.
+// answer is the response. If cut is set, the connection is cut instead; if truncate is set, it is cut after half the
+// body.
 type answer struct {
 	status   int
 	header   http.Header
@@ -140,10 +141,8 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	case faults.DropAfter:
 		return &answer{cut: true}
 	case faults.AnswerErrorAfter:
-		f.Code = cmp.Or(f.Code, wire.CodeTimeout)
-		return s.finish(r, secret, nil, wire.Fail(f.Code))
-	}
-	if f.Action == faults.PageAfter {
+		return s.finish(r, secret, nil, wire.Fail(cmp.Or(f.Code, wire.CodeTimeout)))
+	case faults.PageAfter:
 		return page(f.Code)
 	}
 	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // the checksum must reveal it
@@ -161,7 +160,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	return a
 }
 
-// page returns a proxy's answer with the HTTP status in code.
+// page returns a proxy's answer with the HTTP status in code, or 502 if code is empty.
 func page(code string) *answer {
 	status, err := strconv.Atoi(code)
 	if err != nil {
@@ -222,7 +221,7 @@ func deflate(b []byte) []byte {
 	return out.Bytes()
 }
 
-// inflate returns the decompressed body. Its declared size must be right and within the limit.
+// inflate returns the body, decompressed if necessary. The declared size must be right and within the limit.
 func inflate(r *request) ([]byte, *wire.Error) {
 	switch typ := r.header.Get(wire.HeaderRequestCompress); typ {
 	case "":

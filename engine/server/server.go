@@ -27,13 +27,13 @@ const (
 // DefaultThroughputInterval is the default of Options.ThroughputInterval, and the service's.
 const DefaultThroughputInterval = 2 * time.Minute
 
+// Options configures a server. The zero value has the built-in access key and no simulation.
 type Options struct {
 	Instance, AccessKeyID, AccessKeySecret string // "" means the defaults above
 
 	More []string // further instances of the account, each with its own tables
 
-	// Hosts are further host names, in lower case, that clients may use while the secret is the built-in one.
-	Hosts []string
+	Hosts []string // host names besides localhost, in lower case, that clients may use with the built-in secret
 
 	// AnyCredentials accepts any access key, secret and instance. Each instance has its own tables.
 	AnyCredentials bool
@@ -70,7 +70,7 @@ type Server struct {
 
 	instances instances
 
-	lastPlan atomic.Pointer[faults.Plan] // the last plan, for its counts after it has ended
+	lastPlan atomic.Pointer[faults.Plan] // keeps the counts of a plan that has ended
 	ids      requestIDs
 	verify   keyCache
 	tableOps opsLimit
@@ -113,7 +113,6 @@ func Open(dir string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// newServer returns a server without a store.
 func newServer(o Options) *Server {
 	o.Instance = cmp.Or(o.Instance, DefaultInstance)
 	o.AccessKeyID = cmp.Or(o.AccessKeyID, DefaultAccessKeyID)

@@ -58,8 +58,8 @@ func TestResetRestoresInitialState(t *testing.T) {
 		tell(t, s, "POST", "/_engine/reset", "", &got)
 		conformance.True(t, got["tables"] == float64(1), "%v", got)
 		got := s.store.Tables()
-		conformance.True(t, len(got) == 0 && s.Faults() == nil && s.ahead.Load() == 0 && len(s.sim.all()) == 0 &&
-			s.sim.on.Load(), "tables %q, faults %v, simulated %d", got, s.Faults(), len(s.sim.all()))
+		conformance.True(t, len(got) == 0 && s.Faults() == nil && s.lastPlan.Load() == nil && s.ahead.Load() == 0 &&
+			len(s.sim.all()) == 0 && s.sim.on.Load(), "tables %q, faults %v, simulated %d", got, s.Faults(), len(s.sim.all()))
 	}
 	conformance.Equal(t, admin(t, s, "POST", "/_engine/reset", `{"tables": 1}`, &got), http.StatusBadRequest, "%v", got)
 }

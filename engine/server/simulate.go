@@ -19,9 +19,8 @@ import (
 // Simulation configures the simulation of a table. Its sample has the type of the partition key.
 type Simulation struct {
 	sim.Config
-	SampleLines []string // partition-key values as text (binary: as bytes); replace Sample if not empty
-	// Choices selects answers that the service's documentation leaves open. It applies to all tables.
-	Choices Choices
+	SampleLines []string // partition-key values as text or, of a binary key, as bytes; they replace Sample unless empty
+	Choices     Choices  // of all tables
 }
 
 // Choices selects answers that the service's documentation leaves open; see store.Choices.
@@ -49,7 +48,8 @@ var ErrNoTable = errors.New("there is no such table")
 // Sim returns the simulation of the server's tables.
 func (s *Server) Sim() *Simulator { return s.sim }
 
-// Simulate replaces the simulation of a table or, with "", of all present and future tables. Partitions do not change.
+// Simulate replaces the simulation of a table or, with "", of all present and future tables. A table that has several
+// partitions keeps them.
 func (m *Simulator) Simulate(table string, c Simulation) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 // learnt is the minimum number of keys sampled from existing rows.
 const learnt = 1024
 
-// learn gives the simulation a sample of a table's existing keys, and cuts the table at them if requested.
+// learn gives the simulation a sample of a table's existing keys, and cuts the table at them if c requests partitions.
 func (m *Simulator) learn(t *store.Table, st *simTable, c sim.Config) error {
 	cells, rows, err := m.server.store.EvenKeys(context.Background(), t, max(learnt, 20*c.Partitions))
 	if err != nil || rows == 0 {
@@ -229,7 +229,6 @@ func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	return nil
 }
 
-// forget ends the simulation of a deleted table.
 func (m *Simulator) forget(t *store.Table) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

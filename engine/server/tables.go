@@ -24,7 +24,7 @@ func (s *Server) listTable(context.Context, struct{}) ([]byte, *wire.Error) {
 	return wire.AppendListTable(nil, s.store.Tables()), nil
 }
 
-// listNothing returns an empty list of objects that the engine's tables never have (search indexes, streams).
+// listNothing returns an empty list, because the engine has no search indexes, timeseries tables or streams to read.
 func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wire.Error) {
 	if name != nil {
 		_, err = s.table(name)
@@ -123,7 +123,7 @@ func (s *Server) splitPoints(ctx context.Context, r *wire.SplitPoints) ([]byte, 
 	return wire.AppendSplitPoints(nil, units, d.Key, points, s.sim.locations(d, points)), nil
 }
 
-// opsLimit limits table operations in any second. Refused operations do not count.
+// opsLimit limits table operations in any second. Operations that it refuses do not count.
 type opsLimit struct {
 	perSecond int // 0 means no limit
 	mu        sync.Mutex

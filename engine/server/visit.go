@@ -81,7 +81,7 @@ type visit struct {
 	tables   []visited
 	rows     []sim.Row
 	integers []byte         // memory of integer keys
-	outcomes []wire.Outcome // outcomes of a write's rows; nil for a read
+	outcomes []wire.Outcome // nil for a read, whose rows have no limits
 }
 
 // visited is a table of a request. Its rows begin at index from and end at the next table's.

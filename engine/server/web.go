@@ -64,7 +64,7 @@ func (l Limits) filled() Limits {
 }
 
 // ServeListener answers requests at a listener until ctx is done. Then it closes the listener, gives requests in flight
-// Limits.Grace to finish, cuts the rest, and returns nil. It does not close the store.
+// Limits.Grace to finish, and cuts the rest. It does not close the store.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
