@@ -1,4 +1,4 @@
-# An image of the binary and CA certificates, nothing else. State lives in the volume /data:
+# An image of the binary, CA certificates and licences, nothing else. State lives in the volume /data:
 #   docker run --rm -v tsimport:/data -v "$PWD:/in:ro" IMAGE load '/in/*.csv' --table T --pk id
 FROM golang:1.26 AS build
 WORKDIR /src

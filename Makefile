@@ -126,7 +126,7 @@ dist-check:
 	GO=$(GO) bash packaging/reproducible.sh
 	GO=$(GO) bash packaging/emptyroot.sh
 
-# Builds the site of docs/ in dist/site/html, in English and Chinese. The program prints its pages of flags and errors.
+# Builds the site of docs/ in dist/site/html, in English and Chinese. The program prints the page of commands and flags.
 # Needs python3 with venv and pip.
 site: build
 	python3 -m venv dist/site/venv

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Changes the module path, here and in the module packaging/k8s: make rename PATH=host/name.
+# Changes the module path, here and in the modules in packaging: make rename PATH=host/name.
 set -eu
 cd "$(dirname "$0")/.."
 new=${1:-}
