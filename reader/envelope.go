@@ -81,7 +81,7 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 			func(v json.RawMessage) bool { return v[0] != '{' }) {
 			as = " --format dynamodb"
 		}
-		if table.PlainColumnName(name) { // it needs no quotes in jq
+		if table.PlainName(name) { // it needs no quotes in jq
 			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c "+
 				"'.%s[]' %s | tsimport load -%s",
 				s.Name, name, name, s.shellName(), as)

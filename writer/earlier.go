@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"bytes"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -194,9 +193,7 @@ func namesOf(key []plainbuffer.Cell) (names []string) {
 
 // divide sorts values of the partition key, and drops some of them if there are too many for the number of rows.
 func divide(bounds []table.Value, rows int64) []table.Value {
-	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
-	slices.SortFunc(bounds, compare)
-	bounds = slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+	bounds = table.SortDistinct(bounds)
 	most := int(min(rows/rowsPerRange, earlierRanges-1))
 	if len(bounds) <= most {
 		return bounds

@@ -62,7 +62,6 @@ type told int
 func (n *told) Helper()               {}
 func (n *told) Fatal(...any)          { *n++ }
 func (n *told) Errorf(string, ...any) { *n++ }
-func (n *told) Fatalf(string, ...any) { *n++ }
 
 // TestFailedChecksFailTests guards against a check that never fails, which would hide every defect.
 func TestFailedChecksFailTests(t *testing.T) {

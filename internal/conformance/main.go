@@ -23,11 +23,14 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Must ends a test, or one run of a property test, on an unexpected error.
-func Must(t interface {
+// T is a test, one run of a property test, or Sure.
+type T interface {
 	Helper()
 	Fatal(args ...any)
-}, err error) {
+}
+
+// Must ends a test, or one run of a property test, on an unexpected error.
+func Must(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -44,19 +47,16 @@ func (Sure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 func ErrorOf[T any](_ T, err error) error { return err }
 
 // Result holds the two results of a call. Its method Must checks the error.
-type Result[T any] struct {
-	value T
+type Result[V any] struct {
+	value V
 	err   error
 }
 
 // Try returns the results of a call as a Result.
-func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
+func Try[V any](value V, err error) Result[V] { return Result[V]{value, err} }
 
 // Must returns the value. If the call returned an error, Must ends the test, or one run of a property test.
-func (r Result[T]) Must(t interface {
-	Helper()
-	Fatal(args ...any)
-}) T {
+func (r Result[V]) Must(t T) V {
 	t.Helper()
 	Must(t, r.err)
 	return r.value
@@ -74,13 +74,10 @@ func True(t interface {
 }
 
 // MustTrue ends a test, or one run of a property test, on a false condition.
-func MustTrue(t interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}, holds bool, format string, args ...any) {
+func MustTrue(t T, holds bool, format string, args ...any) {
 	t.Helper()
 	if !holds {
-		t.Fatalf(format, args...)
+		t.Fatal(fmt.Sprintf(format, args...))
 	}
 }
 
@@ -93,13 +90,10 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 }
 
 // MustEqual ends a test, or one run of a property test, on an unexpected value.
-func MustEqual[T comparable](t interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}, got, want T, format string, args ...any) {
+func MustEqual[V comparable](t T, got, want V, format string, args ...any) {
 	t.Helper()
 	if got != want {
-		t.Fatalf("%s: got %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+		t.Fatal(fmt.Sprintf(format, args...) + ": got " + shown(got) + ", want " + shown(want))
 	}
 }
 

@@ -48,7 +48,8 @@ type Given map[string]table.Value
 // Upto maps input columns to the exclusive ends of ranges of values. The ranges begin at the values in a Given.
 type Upto map[string]table.Value
 
-// Bounds returns the bounds of rows with given values in a column and the key columns before it, or nil if it has none.
+// Bounds returns the bounds of the rows with given values in a column and in the columns before it in the key, or nil
+// if there are none or a value is missing.
 func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
 
 func (d Design) bounds(column string, given Given, ranged string) *Bounds {
@@ -70,7 +71,7 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds is like Bounds for rows whose value in a column is at or above the given one and below to.
+// RangeBounds is like Bounds for rows whose value in a column is in the range from the given one up to to, exclusive.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)

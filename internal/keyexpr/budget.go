@@ -94,7 +94,7 @@ const (
 	workName = "work@"
 	seenName = "seen@" // measures its second argument and returns it
 	turnName = "turn@" // charges an iteration and returns its result, the second argument
-	addName  = "add@"
+	addName  = "add@"  // charges the length of joined strings
 )
 
 // guards maps names in the rewritten tree to functions. Their first argument is the row's work.
@@ -188,8 +188,7 @@ func (g *guarding) Visit(at *ast.Node) {
 // builtin makes the tree measure the arguments of a built-in function, except loop bodies.
 func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	cost := growing[n.Name]
-	function := builtin.Index
-	if id, ok := function[n.Name]; ok && cost != nil {
+	if id, ok := builtin.Index[n.Name]; ok && cost != nil {
 		*at = g.call(g.grown(n.Name, builtin.Builtins[id], cost), n, n.Arguments...)
 		return
 	}

@@ -16,7 +16,7 @@ type Column struct {
 }
 
 // ParseColumn parses NAME[:TYPE][=EXPR]. The first "=" begins the expression, and the last ":" before it the type. So
-// the name of a computed column contains neither, and a plain name with ":" needs a type. Compile checks EXPR.
+// no name contains "=", and a name with ":" needs a type. Compile checks EXPR.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
 	c := Column{Name: head, Expr: strings.TrimSpace(expr)}

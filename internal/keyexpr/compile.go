@@ -152,7 +152,6 @@ func convertHint(to table.Type) string {
 	return "leave the type out or change the expression"
 }
 
-// compiler turns a syntax tree into nodes.
 type compiler struct {
 	program *Program
 	used    []int           // indexes in Env.Columns, in order of mention

@@ -7,7 +7,8 @@
 // # Nulls
 //
 // An operator or function gives null if an operand is null, even if the expression language itself could not handle the
-// null. The exceptions are a ?? b, comparisons with nil, and salt, which treats null like other values.
+// null. The exceptions are a ?? b, comparisons with nil, operators that do not need the operand (and, or, ?:),
+// functions of the expression language that accept null, such as type, and salt, which treats null like other values.
 //
 // # Separators
 //

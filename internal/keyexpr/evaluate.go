@@ -60,7 +60,8 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 		return table.Value{}, e.why
 	}
 	if v.Type != p.Type && v.Type != table.Null && p.Type != table.Any {
-		e.fail(p.root, table.CodeType, e.shown(v), "gives %s for this row, and the column is %s", a(v.Type), p.Type)
+		e.fail(p.root, table.CodeType, e.shown(v), "gives %s for this row, but the column's type is %s", a(v.Type),
+			p.Type)
 		return table.Value{}, e.why
 	}
 	return v, nil
@@ -106,23 +107,6 @@ func (n *node) finish() *node {
 		n.python = noPython
 	}
 	switch {
-	case n.text == nil && n.typ == table.String:
-		n.text = func(e *Evaluator, row []table.Value) bool {
-			start := len(e.buf)
-			v := n.value(e, row)
-			e.buf = append(e.buf[:start], v.Bytes...)
-			return v.Type != table.Null
-		}
-	case n.text == nil && n.typ == table.Integer:
-		n.text = func(e *Evaluator, row []table.Value) bool {
-			start := len(e.buf)
-			v := n.value(e, row)
-			if v.Type == table.Null {
-				return false
-			}
-			e.buf = strconv.AppendInt(e.buf[:start], v.Int, 10)
-			return true
-		}
 	case n.text == nil:
 		n.text = func(e *Evaluator, row []table.Value) bool {
 			start := len(e.buf)

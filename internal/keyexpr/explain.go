@@ -172,7 +172,6 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 // writingOrder names the order of an auto-increment column.
 const writingOrder = "the order of writing"
 
-// orderSentence describes the order of a table's rows.
 func orderSentence(segments []Segment) string {
 	var parts []string
 	for _, s := range segments {
@@ -240,7 +239,6 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 		strings.Join(before, ", ") + "; there, " + how}
 }
 
-// notes returns warnings about a design's limitations and assumptions.
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
@@ -270,9 +268,8 @@ func (d Design) notes(segments []Segment) []string {
 	}
 	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 &&
 		!strings.HasPrefix(segments[0].Text, "lookup(") {
-		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would "+
-			"double rows, and a later row would not replace an earlier one; "+segments[0].Text+
-			" gives a row the same key every time")
+		notes = append(notes, segments[0].Text+" gives a row the same key every time; with a random prefix, a rerun would "+
+			"duplicate rows, and a later row would not replace an earlier one")
 	}
 	return notes
 }

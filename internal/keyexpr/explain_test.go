@@ -90,7 +90,7 @@ func TestExplanationForReaders(t *testing.T) {
 		`takes "!"`,
 		"the keys depend on codes.csv",
 		"2 names in codes.csv share a code with another name",
-		"a random prefix instead",
+		"with a random prefix",
 		"a primary-key column cannot be a double",
 	} {
 		conformance.Contains(t, text, want, "text")

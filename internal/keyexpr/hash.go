@@ -50,8 +50,7 @@ func (c *compiler) digest(k *call) *node {
 	d := digests[k.name]
 	digits := 2 * d.size
 	if len(k.args) == 2 {
-		n := k.number(1, int64(digits))
-		digits = int(n)
+		digits = int(k.number(1, int64(digits)))
 	}
 	n := &node{typ: table.String, src: k.src, width: digits,
 		recipe: fmt.Sprintf("the first %d hexadecimal digits of the %s of %s", digits, k.name, x.recipe),
@@ -139,13 +138,11 @@ func (c *compiler) salt(k *call) *node {
 		python += ", None if " + x.python + " is None else " + bytesPython(x)
 	}
 	for i := range k.args[1:] {
-		x := c.operand(k, i+1)
-		add(x)
+		add(c.operand(k, i+1))
 	}
 	if len(parts) == 0 {
 		for _, name := range c.program.env.SaltColumns {
-			x := c.column(name)
-			add(x)
+			add(c.column(name))
 		}
 	}
 	if len(parts) == 0 && !c.program.env.probe {
@@ -168,7 +165,6 @@ func (c *compiler) salt(k *call) *node {
 	return n
 }
 
-// saltPart appends the bytes that salt hashes for a value.
 func (e *Evaluator) saltPart(x *node, row []table.Value) {
 	start := len(e.buf)
 	v := x.value(e, row)

@@ -26,7 +26,7 @@ var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"De
 func str(s string) table.Value  { return table.Value{Type: table.String, Bytes: []byte(s)} }
 func num(i int64) table.Value   { return table.Value{Type: table.Integer, Int: i} }
 func dbl(f float64) table.Value { return table.Value{Type: table.Double, Double: f} }
-func yesno(b bool) table.Value  { return table.Value{Type: table.Boolean, Int: truth(b)} }
+func yesno(b bool) table.Value  { return table.Bool(b) }
 func bin(s string) table.Value  { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
 func row(set with) []table.Value {
 	values := []table.Value{num(66661), str("a100"), num(16), num(200004), str("Zoë"), dbl(2.5), yesno(true),

@@ -35,8 +35,7 @@ func (c *compiler) lookup(k *call) *node {
 	if keep {
 		n.recipe += ", or itself if it has none"
 		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
-	}
-	if !keep {
+	} else {
 		n.order[0].Values = len(t)
 	}
 	n.text = func(e *Evaluator, row []table.Value) bool {

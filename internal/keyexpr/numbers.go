@@ -27,8 +27,7 @@ func (c *compiler) pad(k *call) *node {
 	if signed {
 		return c.padSigned(k, x)
 	}
-	digits := k.number(1, MaxPadDigits)
-	width := int(digits)
+	width := int(k.number(1, MaxPadDigits))
 	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
 		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
 		python: fmt.Sprintf("%s.zfill(%d)", textPython(x), width)}
@@ -89,8 +88,7 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	if x.typ == table.String {
 		panic(k.refusef("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src)))
 	}
-	digits := k.number(1, MaxSignedDigits)
-	width := int(digits)
+	width := int(k.number(1, MaxSignedDigits))
 	beyond := uint64(1)
 	for range width {
 		beyond *= 10
@@ -98,8 +96,8 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true,
 		tells: x.tells,
 		recipe: fmt.Sprintf(
-			`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe,
-			width, width, "+ it"),
+			`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d + it`, x.recipe,
+			width, width),
 		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width,
 			x.python, width, x.python, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {

@@ -28,7 +28,6 @@ func (c *compiler) unary(n *ast.UnaryNode) *node {
 		if x.typ != table.Any && !number(x.typ) {
 			panic(refusef("%s: %s is %s; want a number", brief(made.src), brief(x.src), a(x.typ)))
 		}
-		zero := table.Value{Type: table.Integer}
 		op := n.Operator
 		made.order = reorder(x, made.src, op == "-", false)
 		made.value = func(e *Evaluator, row []table.Value) table.Value {
@@ -37,11 +36,10 @@ func (c *compiler) unary(n *ast.UnaryNode) *node {
 				v.Double = -v.Double
 				return v
 			}
-			return e.arithmetic(made, op[0], zero, v)
+			return e.arithmetic(made, op[0], table.Value{Type: table.Integer}, v)
 		}
 		if x.constant != nil {
-			v := made.value(&Evaluator{program: c.program}, nil)
-			return constant(v)
+			return constant(made.value(&Evaluator{program: c.program}, nil))
 		}
 	default:
 		if x.typ != table.Any && x.typ != table.Boolean {
@@ -54,7 +52,7 @@ func (c *compiler) unary(n *ast.UnaryNode) *node {
 			if !ok {
 				return null
 			}
-			return table.Value{Type: table.Boolean, Int: truth(!v)}
+			return table.Bool(!v)
 		}
 	}
 	return made.finish()
@@ -303,7 +301,7 @@ func (c *compiler) logical(n *node, or bool, l, r *node) {
 		if !ok {
 			return null
 		}
-		return table.Value{Type: table.Boolean, Int: truth(v)}
+		return table.Bool(v)
 	}
 }
 
@@ -315,7 +313,7 @@ func (c *compiler) comparison(n *node, op string, l, r *node) {
 		}
 		n.value = func(e *Evaluator, row []table.Value) table.Value {
 			same := l.value(e, row).Type == table.Null && r.value(e, row).Type == table.Null
-			return table.Value{Type: table.Boolean, Int: truth(same == (op == "=="))}
+			return table.Bool(same == (op == "=="))
 		}
 		return
 	}
@@ -358,5 +356,5 @@ func (e *Evaluator) compare(n *node, op string, l, r table.Value) table.Value {
 	default:
 		v = order >= 0
 	}
-	return table.Value{Type: table.Boolean, Int: truth(v)}
+	return table.Bool(v)
 }

@@ -15,7 +15,6 @@ type piece struct {
 	separator bool // the piece is the separator of a splice
 }
 
-// piecesOf returns the concatenated pieces of a string, in order.
 func piecesOf(n *node) []piece {
 	if n.pieces != nil {
 		return n.pieces

@@ -68,7 +68,6 @@ var pythonNeeds = []struct{ call, line string }{
 		`time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
 }
 
-// pythonSetup returns the lines that a key's formulas need before them.
 func pythonSetup(key []KeyColumn) (lines []string) {
 	all := ""
 	for _, k := range key {

@@ -110,8 +110,8 @@ func (s *script) Visit(at *ast.Node) {
 				s.skip[n.Arguments[2]] = true
 			}
 			if callee.Value == "splice" && k.keyword(0, "auto") {
-				panic(refusef("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()),
-					"the expression language's own functions"))
+				panic(refusef("%s: splice(auto, …) cannot be an argument of the expression language's own functions; choose a "+
+					"separator", brief(n.String())))
 			}
 		default:
 			s.call(at, callee.Value, n)
@@ -125,13 +125,8 @@ func (s *script) Visit(at *ast.Node) {
 
 func (s *script) column(name string) {
 	n := s.compiler.column(name)
-	for i, in := range s.compiler.program.env.Columns {
-		if in.Name == name {
-			s.columns[i] = name
-			s.vars[name] = machineTypes[n.typ].variable
-			return
-		}
-	}
+	s.columns[n.tells[0]] = name // a column tells only itself
+	s.vars[name] = machineTypes[n.typ].variable
 }
 
 // machineTypes maps our types to those of the expression language, for variables and for the results of functions.
@@ -239,7 +234,7 @@ func unbox(v any) (table.Value, bool) {
 	case float64:
 		return table.Value{Type: table.Double, Double: v}, true
 	case bool:
-		return table.Value{Type: table.Boolean, Int: truth(v)}, true
+		return table.Bool(v), true
 	case string:
 		return table.Value{Type: table.String, Bytes: []byte(v)}, true
 	case []byte:

@@ -73,8 +73,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 	if separator == 0 {
 		return func(e *Evaluator, row []table.Value) bool { return e.observe(n, parts, row) }
 	}
-	var utf8Separator []byte
-	utf8Separator = utf8.AppendRune(utf8Separator, separator)
+	utf8Separator := utf8.AppendRune(nil, separator)
 	return func(e *Evaluator, row []table.Value) bool {
 		for i, x := range parts {
 			if i > 0 {
@@ -116,7 +115,6 @@ func firstAtOrBelow(text []byte, separator rune) int {
 	return -1
 }
 
-// observe shows the parts of a splice to the chooser.
 func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	if e.chooser == nil {
 		return e.fail(n, CodeExpression, nil, "the separator is not chosen yet; name one in place of auto")

@@ -17,10 +17,8 @@ type slotRef int
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:
-		return (&node{src: "nil", python: "None", value: func(*Evaluator,
-			[]table.Value) table.Value {
-			return null
-		}}).finish()
+		return (&node{src: "nil", python: "None",
+			value: func(*Evaluator, []table.Value) table.Value { return null }}).finish()
 	case *ast.IdentifierNode:
 		return c.column(n.Value)
 	case *ast.IntegerNode:
@@ -28,7 +26,7 @@ func (c *compiler) node(n ast.Node) *node {
 	case *ast.FloatNode:
 		return constant(table.Value{Type: table.Double, Double: n.Value})
 	case *ast.BoolNode:
-		return constant(table.Value{Type: table.Boolean, Int: truth(n.Value)})
+		return constant(table.Bool(n.Value))
 	case *ast.StringNode:
 		return constant(table.Value{Type: table.String, Bytes: []byte(n.Value)})
 	case *ast.UnaryNode:
@@ -56,13 +54,6 @@ func slot(k slotRef) *node {
 		value: func(e *Evaluator, _ []table.Value) table.Value { return e.slots[k] }}).finish()
 }
 
-func truth(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func constant(v table.Value) *node {
 	text := string(appendText(nil, v))
 	if v.Type == table.String {
@@ -82,7 +73,6 @@ func constant(v table.Value) *node {
 	return n.finish()
 }
 
-// call compiles a call of one of our functions.
 func (c *compiler) call(name string, n *ast.CallNode) *node {
 	f, ok := functions[name]
 	if !ok {

@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// col compiles a column whose name is not an identifier.
 func (c *compiler) col(k *call) *node {
 	name := k.literal(0)
 	return c.column(name)
@@ -27,7 +26,7 @@ func (c *compiler) textOf(k *call) *node {
 		recipe: x.recipe, python: textPython(x), text: x.text}
 	if x.typ == table.String {
 		n.value = x.value
-	} else if s, ok := single(x.order); ok && s.Column != "" {
+	} else if _, ordered := single(x.order); ordered {
 		n.recipe += " as text"
 	}
 	return n

@@ -125,7 +125,6 @@ func (c *compiler) formatTime(k *call) *node {
 	return n
 }
 
-// python returns the formula of a value's time.
 func (at clock) python(x *node) string {
 	switch {
 	case x.typ == table.Integer && at.unit == 1e9:

@@ -128,8 +128,7 @@ func policyFields() []field[Policy] {
 }
 
 func number(name, what string, from, to int, place func(*Class) **int) field[Class] {
-	return field[Class]{name, false, func(d *document, n *yaml.Node,
-		c *Class) {
+	return field[Class]{name, false, func(d *document, n *yaml.Node, c *Class) {
 		*place(c) = new(d.number(n, what, from, to))
 	}}
 }

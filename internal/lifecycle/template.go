@@ -76,12 +76,9 @@ func (t *Template) Name(p Period) string { return t.prefix + p.String() + t.suff
 
 // Period returns the period of a table, or false if the name does not match the template.
 func (t *Template) Period(name string) (Period, bool) {
-	rest, ok := strings.CutPrefix(name, t.prefix)
-	if !ok {
-		return Period{}, false
-	}
-	rest, ok = strings.CutSuffix(rest, t.suffix)
-	if !ok {
+	rest, begins := strings.CutPrefix(name, t.prefix)
+	rest, ends := strings.CutSuffix(rest, t.suffix)
+	if !begins || !ends {
 		return Period{}, false
 	}
 	return t.Unit.parse(rest)

@@ -22,10 +22,7 @@ type Batch struct {
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.bodySize(r)
-	limit := b.MaxRows
-	limit = cmp.Or(limit, MaxBatchRows)
-	if len(b.Rows) > 0 && (len(b.Rows) >= limit ||
-		!b.fits(b.size+row.Size(), b.body+body)) {
+	if len(b.Rows) > 0 && (len(b.Rows) >= cmp.Or(b.MaxRows, MaxBatchRows) || !b.fits(b.size+row.Size(), b.body+body)) {
 		return false
 	}
 	b.Rows = append(b.Rows, r)

@@ -1,6 +1,7 @@
 package table
 
-// Row is a view into its Block, made of offsets. It is never allocated on its own and never changes once appended.
+// Row is a view into its Block, made of offsets. It is never allocated on its own. Once it is appended, only SetMode
+// and SetSuspect change it.
 type Row struct {
 	Hash   uint64 // hash of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
@@ -19,7 +20,7 @@ const RowBytes = 40
 // suspect is the bit of Row.line that means that an earlier process may have sent the row. Spilling preserves it.
 const suspect = 1 << 31
 
-// Suspect reports whether an earlier process may have sent the row, which may have been applied or may be later.
+// Suspect reports whether an earlier process may have sent the row. If so, it may have been applied, or may be later.
 func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 
 // SetSuspect records that an earlier process may have sent the row.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 )
 
 // AppendKey appends one primary-key column to an ordering key. Comparing the bytes of ordering keys gives Tablestore's
@@ -135,6 +136,12 @@ func Compare(a, b Value) int {
 		return cmp.Compare(a.Int, b.Int)
 	}
 	return bytes.Compare(a.Bytes, b.Bytes)
+}
+
+// SortDistinct sorts values of one key column and removes duplicates. It reuses the slice.
+func SortDistinct(values []Value) []Value {
+	slices.SortFunc(values, Compare)
+	return slices.CompactFunc(values, func(a, b Value) bool { return Compare(a, b) == 0 })
 }
 
 // Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Equal heads prove nothing.

@@ -31,7 +31,7 @@ func CheckTableName(name string) error {
 	if name == "" || len(name) > MaxNameBytes {
 		return fmt.Errorf("table name %q: want 1 to %d bytes", name, MaxNameBytes)
 	}
-	if !plainName(name) {
+	if !PlainName(name) {
 		return fmt.Errorf("table name %q: want letters, digits and underscores, not starting with a digit", name)
 	}
 	return nil
@@ -56,10 +56,9 @@ func CheckColumnName(name string) error {
 	return nil
 }
 
-// PlainColumnName reports whether a name follows the documented rule, which SQL and secondary indexes require.
-func PlainColumnName(name string) bool { return plainName(name) }
-
-func plainName(name string) bool {
+// PlainName reports whether a name of a table or column follows the documented rule. For columns, only SQL and
+// secondary indexes require that.
+func PlainName(name string) bool {
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

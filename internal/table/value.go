@@ -60,6 +60,15 @@ type Value struct {
 	Bytes  []byte  // String (UTF-8) or Binary
 }
 
+// Bool returns a Boolean.
+func Bool(b bool) Value {
+	v := Value{Type: Boolean}
+	if b {
+		v.Int = 1
+	}
+	return v
+}
+
 // Size returns the value's accounted bytes: 8 for an integer or double, 1 for a boolean, or the length of Bytes.
 func (v Value) Size() int {
 	switch v.Type {

@@ -1,8 +1,8 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -10,9 +10,8 @@ import (
 // keeps the counts. A Heat is not safe for concurrent use.
 type Heat struct {
 	line  *Line[[]int64]
-	slots map[string]int
-	lower []string // lower bounds by slot
-	shown []string
+	slots map[string]int // by lower bound
+	shown []string       // representations of the lower bounds, by slot
 }
 
 // NewHeat makes a heat map of at most most intervals, whose initial length is every.
@@ -31,9 +30,9 @@ func NewHeat(every time.Duration, most int) *Heat {
 func (h *Heat) Slot(lower, shown string) int {
 	slot, known := h.slots[lower]
 	if !known {
-		slot = len(h.lower)
+		slot = len(h.shown)
 		h.slots[lower] = slot
-		h.lower, h.shown = append(h.lower, lower), append(h.shown, shown)
+		h.shown = append(h.shown, shown)
 	}
 	return slot
 }
@@ -54,20 +53,12 @@ type Map struct {
 	Counts     [][]int64 // counts by interval and partition
 }
 
-// Order returns the slots in key order.
-func (h *Heat) Order() []int {
-	order := make([]int, len(h.lower))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(h.lower[a], h.lower[b]) })
-	return order
-}
-
 func (h *Heat) Map() Map {
-	order := h.Order()
 	m := Map{Every: h.line.Every(), Counts: make([][]int64, len(h.line.Points()))}
-	for _, slot := range order {
+	order := make([]int, 0, len(h.slots)) // slots in key order
+	for _, lower := range slices.Sorted(maps.Keys(h.slots)) {
+		slot := h.slots[lower]
+		order = append(order, slot)
 		m.Partitions = append(m.Partitions, h.shown[slot])
 	}
 	for i, p := range h.line.Points() {

@@ -37,8 +37,7 @@ func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (b
 			hot[string(table.AppendKey(nil, v))] = true
 		}
 	}
-	slices.SortFunc(cuts, table.Compare)
-	cuts = slices.CompactFunc(cuts, func(a, b table.Value) bool { return table.Compare(a, b) == 0 })
+	cuts = table.SortDistinct(cuts)
 	ranges := rangesOf(cuts, sample, hot)
 	weigh(ranges, places)
 	for len(ranges) < want {

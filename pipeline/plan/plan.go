@@ -501,7 +501,7 @@ func (p *planner) warn() {
 		p.warnf("the table exists: the options for a new table (--ttl, --max-versions, --define) have no effect")
 	}
 	for _, c := range p.plan.Schema.Columns {
-		if !table.PlainColumnName(c.Name) {
+		if !table.PlainName(c.Name) {
 			p.warnf("column name %q is not all letters, digits and underscores: SQL and secondary indexes refuse it; "+
 				"--rename %s gives another", c.Name, suggest.Arg(cmp.Or(c.Source, c.Name)+"=NAME"))
 		}

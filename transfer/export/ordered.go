@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -156,7 +155,5 @@ func sortedBounds(admin *client.Admin, name string) []table.Value {
 	if err != nil {
 		return nil
 	}
-	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
-	slices.SortFunc(bounds, compare)
-	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+	return table.SortDistinct(bounds)
 }

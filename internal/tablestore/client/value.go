@@ -34,11 +34,7 @@ func ValueOf(v any) table.Value {
 	case float64:
 		return table.Value{Type: table.Double, Double: v}
 	case bool:
-		b := table.Value{Type: table.Boolean}
-		if v {
-			b.Int = 1
-		}
-		return b
+		return table.Bool(v)
 	case string:
 		if v == "" {
 			return table.Value{Type: table.String, Bytes: []byte{}}

@@ -39,7 +39,7 @@ type When struct {
 const Matching = "filter:"
 
 // ParseWhen parses comparisons such as stored.updated_at < new.updated_at. A comparison with a missing column holds,
-// and a row passes if there is no stored row.
+// and a row passes if there is no stored row. After Matching, the text is parsed like that of ParseFilter.
 func ParseWhen(text string) (*When, error) {
 	of, matching := strings.CutPrefix(text, Matching)
 	root, err := parse(of, !matching)
@@ -230,11 +230,7 @@ func (r *reader) operand(n ast.Node) (o operand, err error) {
 	case *ast.StringNode:
 		return literal(table.Value{Type: table.String, Bytes: []byte(n.Value)})
 	case *ast.BoolNode:
-		v := table.Value{Type: table.Boolean}
-		if n.Value {
-			v.Int = 1
-		}
-		return literal(v)
+		return literal(table.Bool(n.Value))
 	case *ast.UnaryNode:
 		of, err := r.operand(n.Node)
 		if err == nil && n.Operator == "-" && of.literal &&

@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -52,7 +51,7 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 		return nil, false, err
 	}
 	if len(layout.Bounds) > 0 {
-		return increasing(layout.Bounds), true, nil
+		return table.SortDistinct(layout.Bounds), true, nil
 	}
 	if p.Created && p.guessed.IsZero() {
 		p.guessed = now
@@ -156,14 +155,7 @@ func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 			bounds = append(bounds, first)
 		}
 	}
-	return increasing(bounds)
-}
-
-// increasing sorts bounds and removes duplicates, because two splits may begin at the same partition-key value.
-func increasing(bounds []table.Value) []table.Value {
-	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
-	slices.SortFunc(bounds, compare)
-	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+	return table.SortDistinct(bounds) // two splits may begin at the same partition-key value
 }
 
 // Cuts returns increasing keys, or first columns of keys, that divide a table into about equal ranges: at least ranges
@@ -188,7 +180,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 		return nil, err
 	}
 	var cuts [][]table.Value
-	for _, b := range increasing(bounds) {
+	for _, b := range table.SortDistinct(bounds) {
 		cuts = append(cuts, []table.Value{b})
 	}
 	return cuts, nil
