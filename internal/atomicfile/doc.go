@@ -17,8 +17,8 @@
 // An error in step 3 after step 2 leaves the old content under Options.Previous and nothing under the name.
 // An error in step 4 leaves the new content, which a power failure may still undo.
 //
-// Commands pass a user's path to Find, which follows links, recognizes pipes and devices, and refuses files that cannot
-// be written. Write itself does not follow a link but replaces it. If two processes write a file at once, the content
+// Commands pass a user's path to Find, which follows links, recognizes pipes and devices, and refuses folders, disks
+// and sockets. Write itself does not follow a link but replaces it. If two processes write a file at once, the content
 // of one is lost, and its process may not get an error. To prevent this, take a lock.
 //
 // Step 4 is skipped without an error if the folder cannot be opened for reading or its file system cannot sync folders,

@@ -96,7 +96,7 @@ func descriptor(path string) (pid, number int) {
 // readerEach is the interval at which Open tries again to open a pipe that has no reader.
 const readerEach = 50 * time.Millisecond
 
-// Open opens the output to write in place; flag is os.O_TRUNC, os.O_APPEND or os.O_EXCL. It waits for a pipe's reader.
+// Open opens the output to write in place, and waits for a pipe's reader. flag, such as os.O_TRUNC, is for files only.
 func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File, error) {
 	switch pid, number := descriptor(o.Path); {
 	case !o.Stream:
@@ -126,7 +126,8 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 }
 
-// WriteTo replaces the file as Write does, or writes to a stream. The context limits the wait for a pipe's reader.
+// WriteTo replaces the file as Write does, or writes to a stream. The context limits the wait for a pipe's reader, and
+// writing to the pipe.
 func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Writer) error) error {
 	if !o.Stream {
 		if o.info != nil {
@@ -150,7 +151,7 @@ func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Wri
 	return errors.Join(err, f.Close())
 }
 
-// WriteNew is like WriteTo, but returns a *RefusedError if the file exists.
+// WriteNew writes content to a user's path as WriteTo does, but returns a *RefusedError if the file exists.
 func WriteNew(ctx context.Context, path string, perm fs.FileMode, content []byte) error {
 	o, err := Find(path)
 	if err != nil {

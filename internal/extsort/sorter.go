@@ -213,8 +213,7 @@ func (s *Sorter) Sort() (*Sorted, error) {
 // mergeSome merges the smallest runs into one run.
 func (s *Sorter) mergeSome() error {
 	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(len(a.frames), len(b.frames)) })
-	n := min(s.fanIn, len(s.runs)-s.fanIn+1)
-	n = max(n, 2)
+	n := max(min(s.fanIn, len(s.runs)-s.fanIn+1), 2)
 	it := newIterator(s, s.runs[:n], nil, nil)
 	w := runWriter{store: s.store}
 	for it.Next() {

@@ -29,7 +29,8 @@ const (
 
 type LeaseOptions struct {
 	Owner string // name of this process in messages
-	// Wait limits the wait for a lease that another process may hold. If it is below Term, no dead holder is replaced.
+	// Wait limits the wait for a lease that another process may hold. If it is below Term, only Seen lets this process
+	// replace a dead holder.
 	Wait time.Duration
 	// Clock returns the time since the machine's boot, including sleep; nil means Uptime.
 	Clock func() time.Duration
@@ -149,28 +150,23 @@ func (s *Seen) Over(clock func() time.Duration) bool {
 	return clock()-s.at >= Term
 }
 
-// Look reads a directory's lease for a later Acquire, so that the waits for several dead holders overlap.
-func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
+// Look reads a directory's lease for a later Acquire, so that the waits for several dead holders overlap. It returns
+// nil if there is no lease.
+func Look(ctx context.Context, s Store) (*Seen, error) { return Watch(ctx, s, nil, nil) }
 
 // Watch is like Look, but returns former if the lease has not changed since. clock is as in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
 		clock = Uptime
 	}
-	now, err := lookBy(ctx, s, clock)
-	if err == nil && now != nil && former != nil && now.epoch == former.epoch && bytes.Equal(now.body, former.body) {
-		return former, nil
-	}
-	return now, err
-}
-
-func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, error) {
 	epoch, body, err := newest(ctx, s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, refusal(s, err)
-	}
-	if epoch == 0 {
+	case epoch == 0:
 		return nil, nil
+	case former != nil && epoch == former.epoch && bytes.Equal(body, former.body):
+		return former, nil
 	}
 	return &Seen{epoch, body, clock()}, nil
 }
@@ -253,7 +249,7 @@ func ThisProcess() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// take puts the lease of an epoch after former. It returns nil if another process was faster.
+// take puts the lease of an epoch, given the previous one's content. It returns nil if another process was faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
@@ -273,7 +269,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		return nil, refusal(s, err)
 	} else if last < epoch {
 		if _, err := s.Get(ctx, leaseName(epoch)); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // this epoch had ended and been deleted
+			return nil, nil
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}

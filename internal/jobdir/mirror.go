@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
@@ -143,13 +142,9 @@ func (m *Mirror) sweep(ctx context.Context, newest kept) {
 	}
 	for _, name := range names {
 		var epoch, number int64
-		_, asCheckpoint := fmt.Sscanf(name, "checkpoint.%d.%d", &epoch, &number)
-		if asCheckpoint != nil {
-			if _, err := fmt.Sscanf(name, "data/%d-%d", &epoch, &number); err != nil {
-				continue
-			}
-		}
-		if epoch < m.Epoch {
+		_, notCheckpoint := fmt.Sscanf(name, "checkpoint.%d.%d", &epoch, &number)
+		_, notData := fmt.Sscanf(name, "data/%d-%d", &epoch, &number)
+		if (notCheckpoint == nil || notData == nil) && epoch < m.Epoch {
 			_ = m.Store.Delete(ctx, name)
 		}
 	}
@@ -301,7 +296,7 @@ func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (s
 			err = m.restoreFile(ctx, path, parts)
 		}
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", strings.TrimPrefix(name, "/"), err)
+			return "", fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return c.Folder, nil

@@ -220,21 +220,16 @@ const (
 
 // passing reports whether an error is temporary, so that another attempt may succeed.
 func passing(err error) bool {
-	var refused *objectstore.Error
-	var invalid *objectstore.Invalid
-	var path *fs.PathError
-	switch {
-	case err == nil, errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid),
-		errors.As(err, &path):
+	if err == nil || errors.Is(err, ErrExists) || errors.Is(err, fs.ErrNotExist) ||
+		errors.As(err, new(*objectstore.Invalid)) || errors.As(err, new(*fs.PathError)) {
 		return false
-	case errors.As(err, &refused):
-		// S3's status 409 means that another conditional put was in progress. A full disk is not a temporary error.
-		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented &&
-			refused.Status != http.StatusInsufficientStorage ||
-			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout ||
-			refused.Code == "ConditionalRequestConflict"
 	}
-	return true
+	refused, isAnswer := errors.AsType[*objectstore.Error](err)
+	// S3's status 409 means that another conditional put was in progress. A full disk is not a temporary error.
+	return !isAnswer || refused.Status >= 500 && refused.Status != http.StatusNotImplemented &&
+		refused.Status != http.StatusInsufficientStorage ||
+		refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout ||
+		refused.Code == "ConditionalRequestConflict"
 }
 
 // FaultError is a temporary error of a store that outlasted all attempts.
@@ -243,7 +238,7 @@ type FaultError struct{ Cause error }
 func (e *FaultError) Error() string { return e.Cause.Error() }
 func (e *FaultError) Unwrap() error { return e.Cause }
 
-// attempt calls f, which transfers size bytes, until it succeeds, its error is final, or ctx ends.
+// attempt calls f, which transfers size bytes, at most attempts times: until it succeeds, fails for good or ctx ends.
 func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
 	if !v.patient {
 		return f(ctx)
@@ -266,7 +261,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent recognises the object of an attempt without a response by its content, so contents must differ by process.
+// PutAbsent recognizes the object of an attempt without a response by its content, so contents must differ by process.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
 	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {

@@ -557,7 +557,7 @@ func TestLeasesOfDeadProcessExpireTogether(t *testing.T) {
 			began := time.Now()
 			var seen []*Seen
 			for _, s := range stores {
-				at, err := lookBy(t.Context(), s, clock)
+				at, err := Watch(t.Context(), s, nil, clock)
 				conformance.MustTrue(t, err == nil && at != nil, "%v %v", at, err)
 				seen = append(seen, at)
 			}

@@ -98,31 +98,21 @@ const skewedCode = "RequestTimeTooSkewed"
 
 // plainOSS converts an error of the SDK, whose text has several lines, to an error of this package.
 func plainOSS(err error) error {
-	var (
-		service   *oss.ServiceError
-		parameter oss.InvalidParamError
-		operation *oss.OperationError
-	)
-	switch {
-	case errors.As(err, &service):
+	if service, ok := errors.AsType[*oss.ServiceError](err); ok {
 		return &Error{Status: service.StatusCode, Code: service.Code, Message: oneLine(service.Message),
 			RetryAfter: RetryAfter(service.Headers)}
-	case errors.As(err, &parameter):
-		return &Invalid{withoutOperation(err)}
-	case errors.As(err, &operation):
-		return withoutOperation(err)
 	}
-	return err
-}
-
-func withoutOperation(err error) error {
 	for {
 		operation, ok := err.(*oss.OperationError)
 		if !ok {
-			return err
+			break
 		}
 		err = operation.Unwrap()
 	}
+	if errors.As(err, new(oss.InvalidParamError)) {
+		return &Invalid{err}
+	}
+	return err
 }
 
 // plainBodies keeps OSS from compressing text, which it does for clients that accept gzip, as Go's client does.
@@ -186,8 +176,7 @@ func (s ossService) Put(ctx context.Context, bucket, key string, body io.ReadSee
 		return nil
 	}
 	err = plainOSS(err)
-	var answer *Error
-	if absent && errors.As(err, &answer) && answer.Code == "FileAlreadyExists" {
+	if answer, ok := errors.AsType[*Error](err); ok && absent && answer.Code == "FileAlreadyExists" {
 		return ErrExists
 	}
 	return err

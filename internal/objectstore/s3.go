@@ -73,14 +73,8 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	s := &s3Service{scheme: "https", region: cmp.Or(o.Region, given.Region), inHost: true, keys: given.Credentials,
 		client: smithyhttp.NewClientHandlerWithOptions(sameServer(client.GetTransport())),
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })} // only S3 signs paths unescaped
-	fips, err1 := s3Setting(given.ConfigSources, func(s s3Source) (aws.FIPSEndpointState, bool,
-		error) {
-		return s.GetUseFIPSEndpoint(ctx)
-	})
-	dual, err2 := s3Setting(given.ConfigSources, func(s s3Source) (aws.DualStackEndpointState, bool,
-		error) {
-		return s.GetUseDualStackEndpoint(ctx)
-	})
+	fips, err1 := s3Setting(ctx, given.ConfigSources, s3Source.GetUseFIPSEndpoint)
+	dual, err2 := s3Setting(ctx, given.ConfigSources, s3Source.GetUseDualStackEndpoint)
 	configured, err3 := s3Configured(ctx, given)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("read the AWS configuration: %w", err)
@@ -126,10 +120,11 @@ type s3Source interface {
 }
 
 // s3Setting returns a setting from the first source that has it.
-func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value T, err error) {
+func s3Setting[T any](ctx context.Context, sources []any,
+	ask func(s3Source, context.Context) (T, bool, error)) (value T, err error) {
 	for _, source := range sources {
 		if s, ok := source.(s3Source); ok {
-			if value, found, err := ask(s); found || err != nil {
+			if value, found, err := ask(s, ctx); found || err != nil {
 				return value, err
 			}
 		}
@@ -145,8 +140,7 @@ func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	if err != nil || ignored || all && !own {
 		return aws.ToString(given.BaseEndpoint), err
 	}
-	endpoint, err := s3Setting(given.ConfigSources, func(s s3Source) (string, bool,
-		error) {
+	endpoint, err := s3Setting(ctx, given.ConfigSources, func(s s3Source, ctx context.Context) (string, bool, error) {
 		return s.GetServiceBaseEndpoint(ctx, "S3")
 	})
 	return cmp.Or(endpoint, aws.ToString(given.BaseEndpoint)), err

@@ -24,7 +24,7 @@ type Service interface {
 	// Get returns n bytes from off, or all if n < 0. If match is not "" and not the object's ETag, it returns ErrOther.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
 	// Put creates or replaces an object. If absent is set and the object exists, it returns ErrExists. After any error
-	// other than ErrExists and an *Error with a status below 500, the object may have been put.
+	// other than ErrExists, an *Invalid and an *Error with a status below 500, the object may have been put.
 	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
 	// Delete deletes an object. A missing object is not an error.
 	Delete(ctx context.Context, bucket, key string) error
@@ -92,12 +92,10 @@ func (e *Error) Text() string {
 }
 
 func (e *Error) Error() string {
-	text := e.Text()
-	text = cmp.Or(text, http.StatusText(e.Status))
-	return fmt.Sprintf("the service answers %d %s", e.Status, text)
+	return fmt.Sprintf("the service answers %d %s", e.Status, cmp.Or(e.Text(), http.StatusText(e.Status)))
 }
 
-// Invalid is the error of a request that was not sent. A retry would fail in the same way.
+// Invalid is an error that a retry would repeat: a request that cannot be sent, or a listing that cannot be decoded.
 type Invalid struct{ Err error }
 
 func (i *Invalid) Error() string { return i.Err.Error() }

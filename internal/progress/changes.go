@@ -56,7 +56,6 @@ func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 // shown limits the length of a value in a message, in characters.
 const shown = 60
 
-// show shortens a value for a message.
 func show(value string) string {
 	switch value {
 	case "", "[]", "map[]":

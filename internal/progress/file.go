@@ -50,7 +50,7 @@ func Write(name string, perm fs.FileMode, version int, v any) error {
 	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, text)
 }
 
-// Read decodes a file that Write wrote. If there is none, the error wraps fs.ErrNotExist. Otherwise it is like Decode.
+// Read decodes a file that Write wrote. Its errors are those of os.ReadFile and Decode.
 func Read(name string, version int, v any, otherwise string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

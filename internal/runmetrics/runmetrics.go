@@ -185,5 +185,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pipeWait limits the wait for a pipe's reader, because the wait delays the end of the command.
+// pipeWait limits the time for writing to a pipe, because it delays the end of the command.
 const pipeWait = 5 * time.Second

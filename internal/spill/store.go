@@ -118,8 +118,10 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	for _, e := range k.extents {
 		n := min(int(e.bytes), len(rest))
 		if _, err := f.WriteAt(rest[:n], e.at); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.giveBack(k)
-			return Frame{}, s.writeError(err)
+			return Frame{}, writeError(err)
 		}
 		rest = rest[n:]
 	}
@@ -141,11 +143,11 @@ func (s *Store) reserve(k *kept) (file, error) {
 	if s.folder == nil {
 		made, err := makeFolder(s.dir)
 		if err != nil {
-			return nil, s.writeError(err)
+			return nil, writeError(err)
 		}
 		f, err := s.create(made.framesPath())
 		if err != nil {
-			return nil, s.writeError(cmp.Or(err, made.remove()))
+			return nil, writeError(cmp.Or(err, made.remove()))
 		}
 		s.folder, s.file = made, f
 	}
@@ -163,14 +165,8 @@ func (s *Store) measure() {
 	s.usage.PeakDiskBytes = max(s.usage.PeakDiskBytes, s.space.end)
 }
 
-// giveBack frees a frame's extents, and shortens the file if they were at its end.
+// giveBack frees a frame's extents, and shortens the file if they were at its end. The caller holds mu.
 func (s *Store) giveBack(k *kept) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.giveBackLocked(k)
-}
-
-func (s *Store) giveBackLocked(k *kept) {
 	if s.closed {
 		return
 	}
@@ -183,7 +179,7 @@ func (s *Store) giveBackLocked(k *kept) {
 	s.measure()
 }
 
-func (s *Store) writeError(err error) error {
+func writeError(err error) error {
 	if IsFull(err) {
 		return fmt.Errorf("write spill frame: %w: %w; free some, or name another disk with TMPDIR", ErrFull, err)
 	}
@@ -271,7 +267,7 @@ func (s *Store) Free(f Frame) {
 	k.freed = true
 	s.usage.Frames--
 	s.usage.RawBytes -= int64(k.raw)
-	s.giveBackLocked(k)
+	s.giveBack(k)
 }
 
 // Usage returns the current and past sizes of the store.
