@@ -302,10 +302,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	}
 	if p.evidence.agreed++; math.Abs(rate-p.rate) > agreeing*p.rate {
 		p.evidence.agreed, p.evidence.debt = 0, 0
-	} else {
-		if p.probe.gain < 0 { // just below the rate is not enough
-			p.evidence.margin = min(2*max(leastMargin, p.evidence.margin), mostMargin)
-		}
+	} else if p.probe.gain < 0 { // just below the rate is not enough
+		p.evidence.margin = min(2*max(leastMargin, p.evidence.margin), mostMargin)
 	}
 	p.setRate(rate)
 }

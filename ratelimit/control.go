@@ -166,10 +166,10 @@ func (p *Pacer) isOdd(units, accepted float64) bool {
 	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
 
-// delivery is the highest rate of answered units in any second of the last five to ten.
+// delivery is the highest rate of accepted units in any second of the last five to ten.
 type delivery struct {
 	began, turned time.Time
-	units         float64 // units answered in the current second
+	units         float64 // units accepted in the current second
 	best          [2]float64
 }
 
@@ -339,7 +339,6 @@ func (p *Pacer) held() float64 {
 	return held
 }
 
-// overflowed notes that the bucket may have overflowed.
 func (p *Pacer) overflowed() { p.gauge.whole = false }
 
 func (p *Pacer) setRate(v float64) {

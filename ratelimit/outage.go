@@ -17,7 +17,7 @@ const (
 	outageAnswers  = 3                       // consecutive answers that accept nothing
 	settledFor     = 0.5                     // seconds of the rate to accept before another outage is believed
 	probeEvery     = 100 * time.Millisecond  // mean time between probes of a partition that does not serve, at first
-	probeShare     = 8                       // the wait for a probe is at least the outage's duration divided by this
+	probeShare     = 8                       // the mean wait for a probe is the outage's duration divided by this
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )

@@ -33,7 +33,7 @@ type PacerOptions struct {
 //     accepted for a while and then much, the limit is a quota per second (a window). Then cruise holds slightly below
 //     the units accepted in the last second, pushes above them now and then, and probes with a few rows in between.
 //   - Answers that come later and later while nothing is refused reveal a queue, which counts like a throttle. Since
-//     latency also grows on busy processors, the rate is never set below the units answered in the best second of the
+//     latency also grows on busy processors, the rate is never set below the units accepted in the best second of the
 //     last five to ten.
 //   - A refusal that arrives much sooner than answers to accepted rows shows a limit of the units in flight.
 //   - The share of rows refused just after a throttle, when there is room, is noise, not a throttle. So is the refusal
@@ -219,9 +219,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	noise := p.isNoise(sent, units, accepted)
 	if noise || accepted >= units*(1-1e-9) {
-		if p.line.odd {
-			p.line.odd = false
-		}
+		p.line.odd = false
 		if noise { // the refused rows used no capacity
 			p.credit.level += units - accepted
 		} else {

@@ -45,6 +45,7 @@ type annotated struct {
 func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
+	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
 	if w.options.When != nil {
 		if err := w.annotateWhen(rows); err != nil {
 			return err
@@ -86,7 +87,6 @@ func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error
 // annotateIncrements adds marks and conditions to increments.
 func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error) {
 	d := &w.sent
-	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
 	for _, r := range rows {
 		at := position(r)
 		d.mark = c.appendMark(d.mark[:0], r, at)
@@ -209,7 +209,6 @@ func (s *Stamps) AtFault(ms int64) bool {
 // annotateUnchanged makes a condition of each row's cell that says what the stored row must equal; none means no row.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
-	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
 	for i, r := range rows {
 		var filter []byte
 		was := false

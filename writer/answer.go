@@ -21,7 +21,7 @@ type answered struct {
 var errAnswer = errors.New("malformed response: not a BatchWriteRow response")
 
 // decodeAnswer reads into dst the answer to a request of rows of one table, in the request's order: one answered for
-// each run of equal answers. An answer with a different number of rows is unreadable, as rows have only their places.
+// each run of equal answers. An answer with another number of rows is an error: only its place says whose a result is.
 func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst = dst[:0]
 	for len(body) > 0 {

@@ -174,7 +174,7 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 }
 
 // find looks up a row that an earlier attempt may have written. If it is found, the outcome is Written; if it could not
-// be looked up, the outcome says why. Otherwise the outcome is unchanged. An error means that no request will succeed.
+// be looked up, the outcome says why; if it is missing, only From and Unsent are set. An error means that the run ends.
 func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {

@@ -53,7 +53,7 @@ func (d *Doubt) Append(dst []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(dst, d.Number), d.From)
 }
 
-// maxDoubtBytes limits each part of a doubt: four key columns with their names and framing.
+// maxDoubtBytes limits each part of a doubt. Four key columns with their names and framing take less.
 const maxDoubtBytes = 1 << 16
 
 // ReadDoubt reads a doubt. It returns io.EOF after the last one.
@@ -149,7 +149,6 @@ func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err 
 	return deleted, err == nil, err
 }
 
-// recordedOf returns the recorded number for each mark.
 func recordedOf(doubts []Doubt) map[string]int64 {
 	recorded := make(map[string]int64, len(doubts))
 	for _, d := range doubts {
@@ -158,7 +157,6 @@ func recordedOf(doubts []Doubt) map[string]int64 {
 	return recorded
 }
 
-// deleteSurplus deletes all copies of a row except the recorded or lowest one.
 func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[string][]marked) (deleted int, err error) {
 	for mark, of := range copies {
 		stays := of[0].number

@@ -34,7 +34,8 @@ func (x *Expiry) before(message string) int64 {
 	return oldest
 }
 
-// withoutExpired sends refused rows again without their expired cells. A put without cells becomes a delete.
+// withoutExpired sends refused rows again without their expired cells. The put of a whole row that has expired becomes
+// a delete or, under a condition or with an auto-increment key, is not sent.
 func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) error {
 	x := w.options.Expiry
 	if x == nil {

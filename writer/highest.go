@@ -34,7 +34,7 @@ func (n *highestNumbers) note(key []byte, number int64) {
 	h.number = max(h.number, number)
 }
 
-// entry returns an ordering key's entry, adding it if necessary, in which case it may drop others.
+// entry returns an ordering key's entry. It adds a missing one, and may then drop others. The caller holds mu.
 func (n *highestNumbers) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
 		n.recent.MoveToFront(e)

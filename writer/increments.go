@@ -124,12 +124,12 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded means that it may be added.
+// Rejected notes a rejected record, which maybeAdded says may have been added, for the marks of later ones of its key.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := position(r)
-	was, known := c.refused[string(r.Key())]
+	was := c.refused[string(r.Key())]
 	if i := slices.IndexFunc(was, func(p string) bool { return p[1:] == at }); i >= 0 {
 		if maybeAdded {
 			was[i] = signGivenUp + at
@@ -140,7 +140,7 @@ func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	if maybeAdded {
 		sign = signGivenUp
 	}
-	c.name(r, known, sign+at)
+	c.name(r, sign+at)
 }
 
 // manyOf notes that a key had too many rejected records for its mark to name them.
@@ -148,13 +148,12 @@ func (c *Increments) manyOf(r table.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.refused[string(r.Key())]) <= maxRefusedNamed && !c.many {
-		_, known := c.refused[string(r.Key())]
-		c.name(r, known, manyRefused)
+		c.name(r, manyRefused)
 	}
 }
 
-func (c *Increments) name(r table.Ref, known bool, name string) {
-	was := c.refused[string(r.Key())]
+func (c *Increments) name(r table.Ref, name string) {
+	was, known := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
 		return // a mark names at most maxRefusedNamed
 	}
@@ -273,8 +272,8 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 	case strings.Contains(names, manyRefused):
 		c.manyOf(r)
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
-			Message: "many records of the row were refused before the load was interrupted, and whether this one was is not " +
-				"known: it may have been added; compare the row before you load the record again"}
+			Message: "many records of the row were refused before the load was interrupted, perhaps this one, too; otherwise " +
+				"it has been added; compare the row before you load the record again"}
 	default:
 		*o = table.Outcome{Fate: table.Written, Found: true}
 	}

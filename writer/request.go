@@ -13,7 +13,7 @@ import (
 //	request   tables (1): table   is_atomic (3): false
 //	table     table_name (1)      rows (2): row, once for each
 //	row       type (1)            row_change (2): PlainBuffer bytes
-//	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
+//	          condition (3): { row_existence (1)  column_condition (2), for increments, When and Unchanged }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
 // Lengths precede messages. Those of rows are known from their encoding; the others are computed without reading a row.
@@ -37,7 +37,7 @@ var (
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// AppendRequest appends the bytes of a BatchWriteRow request for rows of one table, all with one mode and condition.
+// AppendRequest appends a BatchWriteRow request for rows of one table. Rows without their own mode have the given one.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
 	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }

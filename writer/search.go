@@ -28,7 +28,7 @@ type marked struct {
 }
 
 // search calls each with the marked rows of an ordering key whose numbers are at least from, newest first, until each
-// returns false. It first reads limit rows, or as many as an answer holds if limit is 0.
+// returns false. The first page has limit rows; pages grow.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
@@ -48,18 +48,6 @@ func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, 
 			c.EndPrimaryKey.AddPrimaryKeyColumnWithMinValue(k.Name)
 		}
 	}
-	return n.read(c, limit, each)
-}
-
-func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCriteria {
-	return &tablestore.RangeRowQueryCriteria{
-		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
-		Direction: d, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
-	}
-}
-
-// read calls each with the marked rows of a range until each returns false. The first page has limit rows; pages grow.
-func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
 	for ; ; limit = min(8*limit, maxPage) {
 		c.Limit = limit
 		page, err := n.page(c)
@@ -69,6 +57,13 @@ func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, e
 		if !n.each(page, each) || !continues(c, page) {
 			return nil
 		}
+	}
+}
+
+func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCriteria {
+	return &tablestore.RangeRowQueryCriteria{
+		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
+		Direction: d, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
 	}
 }
 

@@ -233,7 +233,7 @@ func TestMarksDecideOutcomes(t *testing.T) {
 		"it was refused": {readMark{text: mark(6, "!"+position(rows[5])), any: true}, true, table.Refused,
 			"an earlier attempt"},
 		"another was refused": {readMark{text: mark(6, "!"+position(rows[4])), any: true}, true, table.Written, ""},
-		"many were refused":   {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
+		"many were refused":   {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "perhaps this one"},
 		"it was given up": {readMark{text: mark(6, "!"+position(rows[4])+"?"+position(rows[5])), any: true}, true,
 			table.Refused, "may have been added"},
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},

@@ -19,7 +19,6 @@ const tagColumnCondition = 2<<3 | 2
 // annotateWhen gives each row its column condition, at every attempt, so that a late attempt overwrites no newer data.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
-	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
 	for _, r := range rows {
 		row, err := plainbuffer.Decode(r.Body())
 		if err != nil {

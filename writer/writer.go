@@ -30,7 +30,8 @@ type Stats struct {
 	WriteCU    int
 }
 
-// Writer writes rows in one mode, to one table per call. It is not safe for concurrent use: each worker has its own.
+// Writer writes rows to one table per call, in one mode unless they have their own. Each worker has its own Writer,
+// which is not safe for concurrent use.
 type Writer struct {
 	sender    Sender
 	reader    Reader
@@ -190,7 +191,7 @@ func fill(outcomes []table.Outcome, o table.Outcome) {
 	}
 }
 
-// send sends one request and returns the answers for its rows, which are valid until the next request.
+// send sends one request. The answers for its rows are valid until the next request.
 func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	w.rows = rows
 	body, err := w.sender.Post("BatchWriteRow", w.appendBody)

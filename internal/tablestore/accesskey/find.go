@@ -21,7 +21,7 @@ import (
 
 // Find looks for keys where the SDKs do: in two families of environment variables, then in the provider chain of the
 // official credentials library (profile, RAM role, OIDC, ECS). note, if not nil, is called before the chain is asked,
-// which may be slow, and with its error if it fails. A key server that fails for client.Patience is a *DownError.
+// which may be slow, and with its error if it fails. A key server that fails for client.Patience gives a *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err

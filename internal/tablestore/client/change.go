@@ -114,7 +114,6 @@ func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 		Write: short(c.ReservedWrite)}}
 }
 
-// options returns the table options to change, or nil.
 func (c *Change) options() *otsprotocol.TableOptions {
 	if !c.Options() {
 		return nil

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,7 +78,6 @@ func (c *Clock) Answered(h http.Header, sent, received time.Time) {
 	c.agree()
 }
 
-// agree computes the range on which the samples agree.
 func (c *Clock) agree() {
 	n := len(c.samples)
 	if n < leastSamples {
@@ -129,13 +129,10 @@ func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 
 // Range returns the earliest and latest possible time of the service's clock at t. Both are t if they are unknown.
 func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
-	if c == nil {
+	if !c.Measured() {
 		return t, t, false
 	}
 	r := c.agreed.Load()
-	if r == nil {
-		return t, t, false
-	}
 	local := r.base.Round(0).Add(t.Sub(r.base))
 	return local.Add(r.from), local.Add(r.to), true
 }
@@ -151,30 +148,28 @@ func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)
 	now = now.Round(0)
-	switch {
-	case !known || !earliest.After(now) && !latest.Before(now):
+	if !known || !earliest.After(now) && !latest.Before(now) {
 		return 0, known
-	default:
-		return earliest.Add(latest.Sub(earliest) / 2).Sub(now), true
 	}
+	return earliest.Add(latest.Sub(earliest) / 2).Sub(now), true
 }
 
 // SkewWarning returns a warning if this machine's clock is off by more than a second, otherwise "".
 func (c *Clock) SkewWarning() string {
 	by, known := c.Lag()
-	switch {
-	case !known || by.Abs() <= time.Second:
+	if !known || by.Abs() <= time.Second {
 		return ""
-	case by > 0:
-		return "this machine's clock is " + by.Round(100*time.Millisecond).String() +
-			" behind the service's; set it. The service's time is used where it matters"
 	}
-	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() +
-		" ahead of the service's; set it. The service's time is used where it matters"
+	side := "behind"
+	if by < 0 {
+		side = "ahead of"
+	}
+	return fmt.Sprintf("this machine's clock is %v %s the service's; set it. The service's time is used where it matters",
+		by.Abs().Round(100*time.Millisecond), side)
 }
 
-// AskTime sends requests until the clock knows the service's time. If the service does not respond, or its responses
-// have no date, the clock keeps this machine's time.
+// AskTime sends the few requests after which the clock knows the service's time. If the service does not respond, or
+// its responses have no date, the clock keeps this machine's time.
 func (a *Admin) AskTime(clock *Clock) {
 	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
 		_ = answered(func() error {

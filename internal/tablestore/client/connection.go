@@ -41,7 +41,8 @@ type Connection struct {
 // Now returns the service's time according to its responses.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
-// Connect makes a connection. Requests in flight end with ctx. A request is repeated only if no byte of it was sent.
+// Connect makes a connection. Requests in flight end with ctx. A request is repeated only if no byte of it was sent, or
+// if it was refused while compressed and, according to the refusal, not applied.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
 	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {

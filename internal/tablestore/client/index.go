@@ -42,7 +42,6 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 	return nil
 }
 
-// hasIndex reports whether a table has the index.
 func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
 	t, err := a.Describe(name)
 	if err != nil {

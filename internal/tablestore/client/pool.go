@@ -248,7 +248,6 @@ func (p *pool) raised(now time.Time) {
 	}
 }
 
-// room returns the limit of links.
 func (p *pool) room() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

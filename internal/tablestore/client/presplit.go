@@ -59,7 +59,6 @@ func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 	return err
 }
 
-// createRequest returns the request that creates a table, with partitions if there are bounds.
 func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type,
 	bounds []table.Value) *otsprotocol.CreateTableRequest {
 	meta := &otsprotocol.TableMeta{TableName: &name}

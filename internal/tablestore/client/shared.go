@@ -41,7 +41,6 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// bytesOf returns a request's bytes on the wire.
 func (c *sharedLinks) bytesOf(r *http.Request) (request []byte, err error) {
 	var body []byte
 	if r.Body != nil {

@@ -61,7 +61,7 @@ type Admin struct {
 	ReachFor time.Duration
 	// Connection sends requests that the SDK's client cannot make. If it is nil, they fail.
 	Connection *Connection
-	// OnWait, if not nil, is called once if there is no response, with the reason and the limit of the retries.
+	// OnWait, if not nil, is called once per operation without a response, with the reason and the limit of the retries.
 	OnWait func(why string, most time.Duration)
 }
 

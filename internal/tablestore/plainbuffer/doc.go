@@ -1,4 +1,4 @@
-// Package plainbuffer encodes rows in PlainBuffer, Tablestore's row format. In one pass and without allocating, it
-// appends the bytes of a row (header, cells, checksums) to the caller's buffer. The official SDK produces the same
-// bytes. The package checks no limits and knows nothing of requests and tables.
+// Package plainbuffer encodes and decodes rows in PlainBuffer, Tablestore's row format. A Row appends the same bytes as
+// the official SDK to a buffer; a RowReader checks and reads the rows of responses; a Hasher hashes cells. The package
+// checks no limits and knows nothing of requests and tables.
 package plainbuffer

@@ -83,8 +83,7 @@ func (r *Row) Begin(dst []byte) {
 // Key adds a primary-key column: an Integer, String or Binary.
 func (r *Row) Key(n *Name, v table.Value) {
 	r.buf = append(r.buf, n.head...)
-	crc := r.value(n.crc, v)
-	r.closeCell(crc)
+	r.closeCell(r.value(n.crc, v))
 }
 
 // KeyAutoIncrement adds the placeholder for a primary-key column whose value the server generates.
@@ -103,8 +102,7 @@ func (r *Row) Cell(n *Name, v table.Value) {
 // CellAt adds an attribute cell with a timestamp in milliseconds.
 func (r *Row) CellAt(n *Name, v table.Value, timestamp int64) {
 	r.openCell(n)
-	crc := r.value(n.crc, v)
-	r.closeCell(r.timestamp(crc, timestamp))
+	r.closeCell(r.timestamp(r.value(n.crc, v), timestamp))
 }
 
 // DeleteColumn removes all versions of a column (updates only).

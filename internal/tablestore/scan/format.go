@@ -53,7 +53,6 @@ func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	return f
 }
 
-// add adds an attribute column after all others.
 func (f *CSV) add(column string) {
 	f.places.Set(column, len(f.values))
 	f.values = append(f.values, nil)
@@ -94,7 +93,6 @@ func (f *CSV) raw(fields [][]byte, from []int) error {
 	return f.end()
 }
 
-// end ends the line and writes it.
 func (f *CSV) end() error {
 	if len(f.buf) == 0 {
 		f.buf = append(f.buf, '"', '"') // a single missing cell would read as an empty line
@@ -203,7 +201,7 @@ func (f *JSONL) member(name string, v plainbuffer.Encoded) error {
 			return fmt.Errorf("column %q has the double %v, which JSON lacks; leave the column out (--columns)", name, double)
 		}
 		text := table.AppendDouble(nil, double)
-		if !bytes.ContainsAny(text, ".eIN") {
+		if !bytes.ContainsAny(text, ".e") {
 			text = append(text, ".0"...)
 		}
 		f.buf.Write(text)

@@ -140,7 +140,7 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 			return fmt.Errorf("read rows whose columns were not known: %w", err)
 		}
 		if n++; n > rows || section < 0 || len(lines.fields) != len(keys)+g.Sections[section].Attributes {
-			return fmt.Errorf("read rows with unknown columns: row %d is damaged", n)
+			return fmt.Errorf("read rows whose columns were not known: row %d is damaged", n)
 		}
 		if err := out.raw(lines.fields, from); err != nil {
 			return err

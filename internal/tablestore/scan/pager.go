@@ -73,7 +73,6 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 	return p.take(page, to.Len())
 }
 
-// keyOf checks the number of key columns of a row.
 func (p *Pager) keyOf(columns int) error {
 	if columns != p.columns {
 		return fmt.Errorf("read table %s: malformed response: a row with %d key columns, not %d", p.name, columns, p.columns)

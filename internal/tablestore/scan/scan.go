@@ -125,7 +125,6 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 	}
 }
 
-// readPage reads one page, with retries.
 func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options,
 	packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
 	get := func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
