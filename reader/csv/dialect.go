@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,27 +104,11 @@ func escaped(text string) string {
 	if text == `\` {
 		return text
 	}
-	var b strings.Builder
-	for _, c := range []byte(text) {
-		switch {
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\r':
-			b.WriteString(`\r`)
-		case c == '\\':
-			b.WriteString(`\\`)
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	quoted := strconv.QuoteToASCII(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Flags returns the command-line arguments that describe the dialect exactly.
+// Flags returns the command-line arguments that select the dialect, apart from --trim.
 func (d *Dialect) Flags() []string {
 	one := func(c byte) string {
 		if c == 0 {
@@ -166,7 +151,7 @@ func (d *Dialect) End() string {
 // dropsCR reports whether CRs before an LF belong to the record end.
 func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
 
-// lineByte returns the byte at which editors end lines.
+// lineByte returns the byte that ends a line, as line numbers count them: CR if records end with a CR, otherwise LF.
 func (d *Dialect) lineByte() byte {
 	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
 		return '\r'
@@ -200,19 +185,13 @@ func (d *Dialect) plain() bool {
 func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
 
 // clickHouseFamilies holds ClickHouse's types without parameters: https://clickhouse.com/docs/sql-reference/data-types
-var clickHouseFamilies = func() map[string]bool {
-	known := map[string]bool{}
-	for name := range strings.FieldsSeq(`
+var clickHouseFamilies = strings.Fields(`
 		Int8 Int16 Int32 Int64 Int128 Int256 UInt8 UInt16 UInt32 UInt64 UInt128 UInt256 Float32 Float64 BFloat16
 		Decimal Decimal32 Decimal64 Decimal128 Decimal256 Bool String FixedString UUID IPv4 IPv6
 		Date Date32 DateTime DateTime32 DateTime64 Time Time64 Enum Enum8 Enum16 Array Tuple Map Nested Nullable LowCardinality
 		AggregateFunction SimpleAggregateFunction Object JSON Variant Dynamic Nothing Point Ring LineString MultiLineString
 		Polygon MultiPolygon QBit IntervalNanosecond IntervalMicrosecond IntervalMillisecond IntervalSecond IntervalMinute
-		IntervalHour IntervalDay IntervalWeek IntervalMonth IntervalQuarter IntervalYear`) {
-		known[name] = true
-	}
-	return known
-}()
+		IntervalHour IntervalDay IntervalWeek IntervalMonth IntervalQuarter IntervalYear`)
 
 // NamesTypes reports whether all fields are ClickHouse types, as in line 2 of TabSeparatedWithNamesAndTypes.
 func NamesTypes(rec *record.Record) bool {
@@ -221,7 +200,8 @@ func NamesTypes(rec *record.Record) bool {
 	}
 	for _, f := range rec.Fields {
 		family, parameters, found := strings.Cut(string(f.Bytes), "(")
-		if f.Kind != record.Text || !clickHouseFamilies[family] || found && !strings.HasSuffix(parameters, ")") {
+		if f.Kind != record.Text || !slices.Contains(clickHouseFamilies, family) ||
+			found && !strings.HasSuffix(parameters, ")") {
 			return false
 		}
 	}

@@ -6,8 +6,8 @@
 // Whether a line end ends a record depends on all quotes before it. Instead of guessing, Scan evaluates a chunk for
 // every state in which it could begin: inside quotes, after a quote inside quotes, in a field, at the start of a field,
 // or after an escape character. With quotes, this takes at most three passes (usually two) from quote to quote; with
-// escapes, it takes one pass from line end to line end. For each start state, it finds the first record end and the end
-// state, without the chunks before. A Stitcher then takes the chunks in order. The end state of one chunk is the start
-// state of the next, so finding the true state is only a table look-up. A split is the rest of a chunk after its first
-// record end, and the next chunk up to its first record end.
+// escapes, only the first line ends and the last bytes matter. For each start state, it finds the first record end and
+// the end state. A Stitcher then takes the chunks in order. The end state of one chunk is the start state of the next,
+// so finding the true state is only a table look-up. A split is the rest of a chunk after its first record end, and the
+// next chunk up to its first record end.
 package csv

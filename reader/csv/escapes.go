@@ -1,6 +1,7 @@
 package csv
 
 import (
+	"encoding/hex"
 	"fmt"
 
 	"example.com/tsimport/internal/table"
@@ -176,16 +177,9 @@ func (p *Parser) typed(f *record.Datum, raw []byte) {
 	if len(raw) < 3 || raw[0]|0x20 != 'x' || raw[1] != '\'' || raw[len(raw)-1] != '\'' {
 		return
 	}
-	digits := raw[2 : len(raw)-1]
 	from := len(p.scratch)
-	for ; len(digits) >= 2; digits = digits[2:] {
-		b, n := digitsOf(digits, 2, 16)
-		if n < 2 {
-			break
-		}
-		p.scratch = append(p.scratch, b)
-	}
-	if len(digits) > 0 {
+	var err error
+	if p.scratch, err = hex.AppendDecode(p.scratch, raw[2:len(raw)-1]); err != nil {
 		p.reject(table.CodeEscape, "X'…' without an even number of hexadecimal digits is not a blob", raw)
 		return
 	}

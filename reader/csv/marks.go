@@ -71,9 +71,9 @@ func (p *Parser) findMarks() {
 type lineKind uint8
 
 const (
-	otherLine  lineKind = iota // a line with quotes or escapes, for another parser
-	emptyLine                  // an empty line
-	recordLine                 // a record that has been read
+	otherLine lineKind = iota // a line with quotes or escapes, for another parser
+	emptyLine
+	recordLine // a record that has been read
 )
 
 // markedLine reads the line at pos by its marks. It moves pos past the line, unless it is an otherLine.

@@ -113,12 +113,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 // line returns the text before the next record end, even an escaped or quoted one, and the length including that end.
 func (p *Parser) line() (line []byte, next int) {
 	rest := p.data[p.pos:]
-	var n int
-	if len(p.end) == 1 {
-		n = bytes.IndexByte(rest, p.end[0])
-	} else {
-		n = bytes.Index(rest, p.end)
-	}
+	n := bytes.Index(rest, p.end)
 	if n < 0 && !bytes.ContainsAny(p.end, "\r\n") && len(bytes.Trim(rest, "\r\n")) == 0 {
 		return nil, len(rest) // an editor added a line end after the last record end
 	}
@@ -145,10 +140,9 @@ func (p *Parser) passes(line []byte) bool {
 		return true
 	case len(line) == 0:
 		return !p.d.Blank
-	case p.d.Comment != "" && bytes.HasPrefix(line, []byte(p.d.Comment)):
-		return true
 	}
-	return p.d.EndMark != "" && string(line) == p.d.EndMark
+	return p.d.Comment != "" && bytes.HasPrefix(line, []byte(p.d.Comment)) ||
+		p.d.EndMark != "" && string(line) == p.d.EndMark
 }
 
 func (p *Parser) field(text []byte, quoted bool) {
@@ -227,8 +221,6 @@ func afterQuote(text []byte) string {
 
 const neverCloses = "a quote opens and never closes"
 
-func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
-
 // reject rejects the record. It keeps only the first reason.
 func (p *Parser) reject(code, message string, text []byte) {
 	if p.rec.Bad == nil {
@@ -252,7 +244,7 @@ func (p *Parser) quoted() {
 			p.quotedField()
 			var tail []byte
 			if tail, more = p.plainField(); len(tail) > 0 {
-				p.bad(afterQuote(tail), tail)
+				p.reject(table.CodeQuote, afterQuote(tail), tail)
 			}
 			continue
 		}
@@ -273,7 +265,7 @@ func (p *Parser) quotedField() {
 	for {
 		i := bytes.IndexByte(p.data[p.pos:], p.d.Quote)
 		if i < 0 {
-			p.bad(neverCloses, p.data[p.pos:])
+			p.reject(table.CodeQuote, neverCloses, p.data[p.pos:])
 			p.pos = len(p.data)
 			p.field(nil, true)
 			return
@@ -339,10 +331,10 @@ func (p *Parser) general() {
 		}
 		p.field(nil, f.quoted)
 		if f.open {
-			p.bad(neverCloses, p.data[begin:])
+			p.reject(table.CodeQuote, neverCloses, p.data[begin:])
 		}
 		if f.trailed {
-			p.bad(afterQuote(f.buf[len(f.buf)-f.after:]), p.data[begin:g.pos])
+			p.reject(table.CodeQuote, afterQuote(f.buf[len(f.buf)-f.after:]), p.data[begin:g.pos])
 		}
 		if f.why != "" && string(p.data[begin:f.stop]) != p.null {
 			p.reject(table.CodeEscape, f.why, p.data[begin:f.stop])

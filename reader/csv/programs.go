@@ -46,7 +46,7 @@ var programs = []Dialect{
 	{Name: hivePlain, Delimiter: "\x01", Null: `\N`, EOL: '\n', Blank: true},
 }
 
-// text adds to d the properties that all dialects without quotes have.
+// text adds to d the properties of dialects with backslash escapes and without quotes.
 func text(name string, e Escapes, d Dialect) Dialect {
 	d.Name, d.Escapes, d.Escape, d.EOL, d.Blank = name, e, '\\', '\n', true
 	d.Delimiter, d.Null = cmp.Or(d.Delimiter, "\t"), cmp.Or(d.Null, `\N`)
@@ -84,7 +84,7 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle completes a dialect by examining a text's head. It returns the size of the preamble, if any, and a note.
+// Settle completes a dialect by a text's head. It returns the size of the preamble, if any, and a note for the user.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:
@@ -139,17 +139,7 @@ func (d *Dialect) as(name, null, doubt string) Dialect {
 // settleCR detects whether a CR before a line end is data. MySQL does not escape CRs, so it belongs to the last column,
 // unless the file was written on Windows or a tool changed its line ends.
 func (d *Dialect) settleCR(head []byte, header bool) error {
-	lines, crs := 0, 0
-	for rest := head; ; lines++ {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			break
-		}
-		if i > 0 && rest[i-1] == '\r' {
-			crs++
-		}
-		rest = rest[i+1:]
-	}
+	lines, crs := bytes.Count(head, []byte("\n")), bytes.Count(head, []byte("\r\n"))
 	switch {
 	case crs == 0 || crs < lines:
 		d.RecordEnd = "\n"
@@ -158,7 +148,8 @@ func (d *Dialect) settleCR(head []byte, header bool) error {
 		d.RecordEnd = "\r\n"
 		return nil
 	}
-	return errors.New(`every line ends with CR LF; the CR may belong to the last column, which is written as it is, or to the line end: give --record-end '\n' or '\r\n'`)
+	return errors.New(`every line ends with CR LF, and MySQL does not escape CRs: give --record-end '\n' if the CR ` +
+		`belongs to the last column, '\r\n' if it belongs to the line end`)
 }
 
 // settleHive detects whether the table has ESCAPED BY, by backslashes that only one kind of table has.

@@ -185,6 +185,7 @@ func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	}
 }
 
+// Stitcher takes the chunks of a text in order and returns splits of whole records.
 type Stitcher struct {
 	state   State
 	pending []byte // text after the last complete record

@@ -106,8 +106,8 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		several, doubtful = doubtful, nil // their misfits will be rejected
 	}
 	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
-		return Dialect{}, fmt.Errorf("with %v, all records but the first have %d fields; give --delimiter, --quote, --escape",
-			others[i].d, others[i].fields)
+		return Dialect{}, fmt.Errorf("with %v, most records have %d fields, but not the first; give --delimiter, --quote "+
+			"and --escape", others[i].d, others[i].fields)
 	}
 	if len(several) == 0 {
 		several, single = single, nil // all records have one field
