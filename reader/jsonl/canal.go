@@ -183,9 +183,9 @@ func (p *Parser) canalChange(start int) bool {
 		case "table":
 			name[1] = p.textAt(from)
 		case "data":
-			m.data, m.more = p.firstRow(from, to)
+			m.data, m.more = p.firstRow(from)
 		case "old":
-			m.old, _ = p.firstRow(from, to)
+			m.old, _ = p.firstRow(from)
 		case "mysqlType":
 			m.types, m.typesEnd = from, to
 		}
@@ -227,12 +227,8 @@ func (p *Parser) canalChange(start int) bool {
 	}) {
 		return false
 	}
-	if m.types < 0 {
-		m.typesEnd = m.types
-	}
 	columns, ok := p.canalColumns(m.types, m.typesEnd)
-	return ok && p.members(m.data, func(key []byte, from,
-		to int) bool {
+	return ok && p.members(m.data, func(key []byte, from, to int) bool {
 		if p.changedValue(columns, key, from, to) {
 			return true
 		}
@@ -255,8 +251,9 @@ func (p *Parser) untyped(row int) (names []string) {
 	return names
 }
 
-// firstRow returns the position of an array's first object, and whether more objects follow.
-func (p *Parser) firstRow(from, to int) (at int, more bool) {
+// firstRow returns the position of the object at from, or of the first one in the array there, or -1. more reports
+// whether others follow.
+func (p *Parser) firstRow(from int) (at int, more bool) {
 	s := &p.scan
 	switch s.data[from] {
 	case '{':
@@ -273,7 +270,7 @@ func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	return at, s.token() == ','
 }
 
-// harmless lists kinds of statements that change no rows: they create tables, or create or drop indexes.
+// harmless lists kinds of statements that change no rows: they create tables or databases, or create or drop indexes.
 var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
 
 // changesRows matches statements that canal copies with the type QUERY and that may change rows.
@@ -339,9 +336,9 @@ func canalColumn(of string) *changedColumn {
 			c.read = readUnsignedText
 		}
 	case "float":
-		c.read = readFloat
+		c.read = readFloat(32)
 	case "double":
-		c.read = readDouble
+		c.read = readFloat(64)
 	case "decimal", "numeric", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "date", "time":
 		c.read = readText
 	case "datetime":

@@ -52,7 +52,6 @@ func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
 	return d, p.refuse(string(c.name), code, fmt.Sprintf("%s: %s", table.Show(c.value.Bytes), why), from)
 }
 
-// cellMember reads one member of a cell.
 func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
 	s, name := &p.scan, string(key)
 	if c.vendors {

@@ -16,9 +16,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// This file parses events of Debezium as documented for its connectors to PostgreSQL, MySQL and MariaDB (3.x).
-// It returns the values that a load of the same table from the database would return (docs/sql.md), and
-// refuses inexact ones.
+// This file parses events of Debezium as documented for its connectors to PostgreSQL, MySQL and MariaDB (3.x). It
+// returns the values that a load of the table from the database would return (docs/sql.md), and refuses inexact ones.
 
 // debeziumEvent is the payload of an event.
 type debeziumEvent struct {
@@ -84,8 +83,7 @@ func (p *Parser) debeziumChange(start int) bool {
 			"primary key, or REPLICA IDENTITY FULL", e.op), payload)
 	}
 	columns, ok := p.columnsOf(schema, schemaEnd)
-	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from,
-		to int) bool {
+	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool {
 		return p.changedValue(columns, name, from, to)
 	}) {
 		return false
@@ -193,7 +191,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 
 var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)
 
-// definition skips a statement about other tables. It refuses one about this table: it has not been applied here.
+// definition skips a statement about other tables. It refuses one that alters this table, because the load has not.
 func (p *Parser) definition(payload int) bool {
 	var of struct {
 		Changes []struct {
@@ -230,9 +228,12 @@ type changedSchema struct {
 	columns   map[string]*changedColumn
 }
 
+// changeReader sets d to the value between two positions, or returns why it cannot.
+type changeReader func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
+
 // changedColumn defines how a column's values are read.
 type changedColumn struct {
-	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
+	read   changeReader
 	refuse string // why the values are refused; "" if they are accepted
 	unit   int64  // for times: units per second
 	digits int    // for times: digits of the second's fraction; -1 for all
@@ -291,7 +292,7 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	c := &changedColumn{digits: -1}
 	postgres := connector == "postgresql"
 	of := strings.ToUpper(m.Parameters[sourceType])
-	time := func(unit int64, read func(*Parser, *changedColumn, *record.Datum, int, int) string) {
+	time := func(unit int64, read changeReader) {
 		if c.unit, c.read = unit, read; !postgres {
 			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // 0 if the column has no fraction
 			if c.digits < 0 || c.digits > 9 {
@@ -364,9 +365,9 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 				c.read = readUnwrapped
 			}
 		case "float":
-			c.read = readFloat
+			c.read = readFloat(32)
 		case "double":
-			c.read = readDouble
+			c.read = readFloat(64)
 		case "boolean":
 			if c.read = readBoolean; postgres && of == "BIT" {
 				c.length, c.read = 1, readBitText
@@ -446,7 +447,6 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 	return true
 }
 
-// whole parses the integer between two positions.
 func (p *Parser) whole(from, to int) (int64, bool) {
 	n, err := strconv.ParseInt(string(p.scan.data[from:to]), 10, 64)
 	return n, err == nil
@@ -474,22 +474,16 @@ func readUnwrapped(p *Parser, c *changedColumn, d *record.Datum, from, to int) s
 	return why
 }
 
-func readFloat(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
-	return p.double(d, from, to, 32)
-}
-
-func readDouble(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
-	return p.double(d, from, to, 64)
-}
-
-func (p *Parser) double(d *record.Datum, from, to, bits int) string {
-	text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and infinities are in quotes
-	f, err := strconv.ParseFloat(text, bits)
-	if err != nil {
-		return "the value is not a number, as the schema requires"
+func readFloat(bits int) changeReader {
+	return func(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
+		text := strings.Trim(string(p.scan.data[from:to]), `"`) // NaN and infinities are in quotes
+		f, err := strconv.ParseFloat(text, bits)
+		if err != nil {
+			return "the value is not a number, as the schema requires"
+		}
+		*d = record.Datum{Kind: record.Double, Double: f}
+		return ""
 	}
-	*d = record.Datum{Kind: record.Double, Double: f}
-	return ""
 }
 
 func readBoolean(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {

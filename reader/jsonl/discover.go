@@ -72,17 +72,14 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds the columns of sample lines to into. It returns the numbers of accepted and refused records.
+// Discover adds the columns of sample lines to into. It returns the number of records, and of the refused
+// ones among them.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil
 	p := NewParser(o)
 	p.columns, into.flatten = into, o.Flatten
 	p.Reset(data)
-	for {
-		r, ok := p.Next()
-		if !ok {
-			return p.Records(), bad
-		}
+	for r, ok := p.Next(); ok; r, ok = p.Next() {
 		if r.Bad != nil {
 			if bad++; bad == 1 {
 				into.Why = fmt.Sprintf("the first record, on line %d: %s", r.Span.Line+1, r.Bad.Message)
@@ -90,4 +87,5 @@ func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 		}
 		into.take(r.Bad == nil)
 	}
+	return p.Records(), bad
 }

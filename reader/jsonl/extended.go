@@ -79,7 +79,8 @@ func (t *tagged) extended() *leaf {
 
 func (t *tagged) objectID() *leaf {
 	text, raw := t.text("$oid")
-	if len(text) != 24 || !isHex(text) {
+	var id [12]byte
+	if n, err := hex.Decode(id[:], text[:min(len(text), 2*len(id))]); err != nil || 2*n != len(text) || n < len(id) {
 		t.failf("$oid holds %.40q, which is not 24 hexadecimal digits", text)
 	}
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
@@ -113,19 +114,11 @@ func (t *tagged) double() *leaf {
 		return t.leaf(record.Datum{Kind: record.Double, Double: f}, nil)
 	}
 	f, wrong := strconv.ParseFloat(string(text), 64)
-	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 &&
-		bytes.ContainsAny(mantissa(text), "123456789") {
+	first := bytes.IndexAny(text, "123456789eE") // a digit if the number is not 0
+	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 && first >= 0 && text[first] < 'E' {
 		t.failf("$numberDouble holds %.40q, which is not a double", text)
 	}
 	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)
-}
-
-// mantissa returns a number's text without the exponent.
-func mantissa(text []byte) []byte {
-	if i := bytes.IndexAny(text, "eE"); i >= 0 {
-		return text[:i]
-	}
-	return text
 }
 
 // decimal reads a decimal number with all its digits. In a column, it is a string.
@@ -207,12 +200,6 @@ func (t *tagged) binary() *leaf {
 	}
 	text := record.AppendUUID(nil, id)
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, quoted(text))
-}
-
-func isHex(text []byte) bool {
-	return !bytes.ContainsFunc(text, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F')
-	})
 }
 
 // pair reads an object with the strings a and b in any order. raw is a's value as JSON.

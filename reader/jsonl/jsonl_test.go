@@ -159,8 +159,8 @@ func TestRefusalIncludesTextAndPosition(t *testing.T) {
 	for _, c := range []struct{ line, code, column, message string }{
 		{`{"a" 1}`, CodeJSON, "", `want ':' at byte 6, found '1'`},
 		{`{"a":1`, CodeJSON, "", `want ',' or '}' at byte 7, the line ends`},
-		{"{\"a\":\"x\xff\"}", table.CodeUTF8, "a", `invalid UTF-8 at byte 8 of the line`},
-		{`{"a":"x\ud800"}`, table.CodeUTF8, "a", `half of a surrogate pair at byte 8 of the line`},
+		{"{\"a\":\"x\xff\"}", table.CodeUTF8, "a", `invalid UTF-8 at byte 8`},
+		{`{"a":"x\ud800"}`, table.CodeUTF8, "a", `half of a surrogate pair at byte 8`},
 		{`{"b":1,"b":2}`, CodeJSON, "", `key "b" occurs twice, again at byte 12`},
 		{`{"a":"\x"}`, CodeJSON, "", `want an escape sequence at byte 8, found 'x'`},
 	} {

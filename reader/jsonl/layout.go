@@ -17,7 +17,8 @@ const (
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
 
-// Guess returns a text's layout, given its head; whole means all of it. A broken line must not hide the lines after it.
+// Guess returns the layout of a text by its head; whole means that head is all of it. In doubt, Guess prefers Lines,
+// because a broken line does not hide the lines after it.
 func Guess(head []byte, whole bool) Layout {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '[' {
@@ -117,7 +118,7 @@ const (
 	wantRecord              // after a comma
 	mayRecord               // after an opening bracket: a record must begin or the array close
 	wantComma               // after a record in an array: a comma must follow or the array close
-	anywhere                // where an earlier run stopped: any state except atStart
+	anywhere                // unknown, because reading began later in the text: any state except atStart
 )
 
 // SyntaxError is a fault between records.

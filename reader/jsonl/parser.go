@@ -28,7 +28,7 @@ type Options struct {
 	Strict  bool // refuse records with a member that is not a column
 	Missing bool // a column that a record lacks is absent, not null
 	Flatten bool // objects become columns a.b.c; arrays remain JSON
-	Wide    bool // records describe themselves: they have Cells, and Columns name values under PK, or cells
+	Wide    bool // records describe themselves: they have Cells; fields are values under PK or, without one, cells
 
 	Archive int // number of key columns if the text is an archive of whole rows, written like Wide; otherwise 0
 
@@ -131,7 +131,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	}
 }
 
-// nextText parses the next record. For a change that gives no record, it returns nil.
+// nextText parses the next record. A change that gives no record sets changed.passes.
 func (p *Parser) nextText() (*record.Record, bool) {
 	if p.options.Layout != Lines {
 		return p.nextValue()
@@ -237,21 +237,19 @@ func (p *Parser) line() bool {
 	}
 	start := s.pos
 	ok := false
-	if p.options.Wide || p.options.Archive > 0 {
+	switch {
+	case p.options.Wide || p.options.Archive > 0:
 		ok = p.wide()
-	} else if p.options.Wrapped {
+	case p.options.Wrapped:
 		ok = p.item()
-	} else if p.options.Tags == NoTags && p.isExport() {
+	case p.options.Tags == NoTags && p.isExport():
 		ok = p.export()
-	} else {
+	default:
 		s.pos = start
 		p.path = p.path[:0]
 		ok = p.object(1)
 	}
-	if !ok {
-		return false
-	}
-	if !p.ended() {
+	if !ok || !p.ended() {
 		return false
 	}
 	if p.strange {
@@ -302,8 +300,7 @@ func (p *Parser) broken(want string) bool {
 func (p *Parser) failed(column []byte) bool {
 	s := &p.scan
 	if s.fault.utf8 {
-		return p.refuse(string(column), table.CodeUTF8, fmt.Sprintf("%s at byte %d of the line", s.fault.why, s.fault.pos+1),
-			s.fault.pos)
+		return p.refuse(string(column), table.CodeUTF8, fmt.Sprintf("%s at byte %d", s.fault.why, s.fault.pos+1), s.fault.pos)
 	}
 	s.pos = s.fault.pos
 	return p.broken(s.fault.why)

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -55,7 +56,7 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// plain returns the length of the printable ASCII at pos, without quotes and backslashes. It needs no more checks.
+// plain returns the number of bytes from pos up to a quote, a backslash, a control character or a non-ASCII byte.
 func (s *scanner) plain(pos int) int {
 	start := pos
 	data := s.data
@@ -183,24 +184,14 @@ func (s *scanner) escape(pos int) (rune, int) {
 	return loneSurrogate, pos + 6
 }
 
+// hex decodes \uXXXX at pos.
 func (s *scanner) hex(pos int) (r rune, ok bool) {
 	if pos+6 > len(s.data) || s.data[pos] != '\\' || s.data[pos+1] != 'u' {
 		return 0, false
 	}
-	for _, c := range s.data[pos+2 : pos+6] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	var b [2]byte
+	_, err := hex.Decode(b[:], s.data[pos+2:pos+6])
+	return rune(b[0])<<8 | rune(b[1]), err == nil
 }
 
 func (s *scanner) number() bool {

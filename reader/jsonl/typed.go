@@ -230,7 +230,7 @@ func (t *tagged) literal() []byte {
 	return t.scan.data[from:t.scan.pos]
 }
 
-// text reads the string in a tag.
+// text reads the string in a tag. raw is that string as JSON.
 func (t *tagged) text(tag string) (text, raw []byte) {
 	s := &t.scan
 	if s.data[s.pos] != '"' {

@@ -111,42 +111,26 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	s := &p.scan
 	c := s.token()
 	var d record.Datum
-	start, tagged := s.pos, p.options.Tags != NoTags
+	start, tagged, ok := s.pos, p.options.Tags != NoTags, false
 	switch {
+	case c == '"' && i < 0:
+		d.Kind = record.String
+		_, _, ok = s.skipText()
 	case c == '"':
 		d.Kind = record.String
-		if i < 0 {
-			if _, _, ok := s.skipText(); !ok {
-				return p.failed(name)
-			}
-			break
-		}
-		var ok bool
-		if d.Bytes, ok = s.text(); !ok {
-			return p.failed(name)
-		}
+		d.Bytes, ok = s.text()
 	case c == '-' || c-'0' <= 9:
-		if !s.number() {
-			return p.failed(name)
-		}
+		ok = s.number()
 		d.Kind, d.Bytes = record.Number, s.data[start:s.pos]
 	case c == 't':
-		d.Kind, d.Int = record.Boolean, 1
-		if !s.word("true") {
-			return p.failed(name)
-		}
+		d.Kind, d.Int, ok = record.Boolean, 1, s.word("true")
 	case c == 'f':
-		d.Kind = record.Boolean
-		if !s.word("false") {
-			return p.failed(name)
-		}
+		d.Kind, ok = record.Boolean, s.word("false")
 	case c == 'n':
-		if !s.word("null") {
-			return p.failed(name)
-		}
+		ok = s.word("null")
 	case c == '{' || c == '[':
-		spaced, ok := p.skip(name, depth+1)
-		if !ok {
+		var spaced bool
+		if spaced, ok = p.skip(name, depth+1); !ok {
 			return false
 		}
 		d.Kind, d.Bytes = record.JSON, s.data[start:s.pos]
@@ -158,6 +142,9 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 		}
 	default:
 		return p.broken("want a value")
+	}
+	if !ok {
+		return p.failed(name)
 	}
 	if tagged {
 		if !p.untag(name, &d, start) {

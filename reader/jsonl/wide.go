@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bytes"
+	"slices"
 
 	"example.com/tsimport/reader/record"
 )
@@ -28,14 +29,10 @@ var kindNames = [...]string{
 	record.Absent: "",
 }
 
-// kindNamed returns the kind with the given name in T.
+// kindNamed returns the kind that T names.
 func kindNamed(name []byte) (record.Kind, bool) {
-	for k, n := range kindNames {
-		if n != "" && n == string(name) {
-			return record.Kind(k), true
-		}
-	}
-	return 0, false
+	k := slices.Index(kindNames[:], string(name))
+	return record.Kind(max(k, 0)), k >= 0 && len(name) > 0
 }
 
 const (

@@ -21,13 +21,13 @@ const (
 )
 
 // AppendWide appends a self-describing record as a line. columns has the names of its fields; fields without a name are
-// omitted, because the cells repeat them. Values that no row can hold, and values after many megabytes, are omitted,
-// too. Their size takes their place, which is not JSON, so that the line cannot be loaded as if it were complete.
+// omitted, because the cells repeat them. Values that no row can hold, and values after many megabytes, are replaced by
+// their size. That is not JSON, so that the line cannot be loaded as if it were complete.
 func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{len(dst), true}.append(dst, columns, rec)
 }
 
-// AppendWhole is like AppendWide, for rows of archives, whose lines are not limited. It omits nothing.
+// AppendWhole is like AppendWide, for rows of archives, whose lines are not limited. It omits no values.
 func AppendWhole(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{}.append(dst, columns, rec)
 }
