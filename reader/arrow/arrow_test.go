@@ -459,7 +459,7 @@ func TestSharedMetadataTablesAreBounded(t *testing.T) {
 		}
 	}
 	err := func() (err error) {
-		defer catch(&err)
+		defer damaged(&err)
 		walk(newFlat(b).root())
 		return nil
 	}()

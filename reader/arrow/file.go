@@ -3,6 +3,7 @@ package arrow
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func (f *File) open() (err error) {
 	defer damaged(&err)
 	head := make([]byte, len(Magic))
 	if n, err := f.r.ReadAt(head, 0); n < len(head) {
-		return unexpected(noEOF(err))
+		return unexpected(err)
 	}
 	if err := refuseFeather1(head); err != nil {
 		return err
@@ -67,7 +68,6 @@ func (f *File) open() (err error) {
 	return f.replaced()
 }
 
-// readFooter reads the footer, which lists the batches.
 func (f *File) readFooter() error {
 	var end [4 + len(Magic)]byte
 	if f.size < int64(len(end)+8) {
@@ -126,8 +126,7 @@ func (f *File) versionBefore() int64 {
 }
 
 func blocks(t flatTable, i int) []block {
-	at, n := t.list(i, 24)
-	words := t.in.words(at, 3*n)
+	words := t.words(i, 3)
 	all := make([]block, len(words)/3)
 	for k := range all {
 		all[k] = block{at: words[3*k], metadata: int64(int32(words[3*k+1])), body: words[3*k+2]}
@@ -137,12 +136,7 @@ func blocks(t flatTable, i int) []block {
 
 // checkBlocks checks that blocks are inside the file and do not overlap, so that no batch is read twice.
 func checkBlocks(all []block, size int64) error {
-	slices.SortFunc(all, func(a, b block) int {
-		if a.at < b.at {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b block) int { return cmp.Compare(a.at, b.at) })
 	end := int64(len(Magic))
 	for _, b := range all {
 		if b.at < end || b.metadata < 8 || b.body < 0 || b.at > size-b.metadata || b.body > size-b.at-b.metadata {
@@ -155,13 +149,11 @@ func checkBlocks(all []block, size int64) error {
 
 func (f *File) message(at block) (message, error) {
 	if at.metadata > f.o.metadata() {
-		return message{},
-			fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory",
-				at.metadata, f.o.metadata())
+		return message{}, tooLarge(at.metadata, f.o.metadata())
 	}
 	raw := make([]byte, at.metadata) // in one read, because the file may be remote
 	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
-		return message{}, unexpected(noEOF(err))
+		return message{}, unexpected(err)
 	}
 	b, _, err := nextMetadata(bytes.NewReader(raw), f.o.metadata())
 	if err != nil {

@@ -115,15 +115,22 @@ func (t flatTable) tables(i int) []flatTable {
 	return all
 }
 
-func (t flatTable) numbers(i, width int) []int64 {
-	at, n := t.list(i, width)
-	all := make([]int64, n)
+// numbers returns the integers in a vector of 32-bit integers.
+func (t flatTable) numbers(i int) []int32 {
+	at, n := t.list(i, 4)
+	all := make([]int32, n)
 	for k := range all {
-		if b := t.in.b[at+k*width:]; width == 8 {
-			all[k] = int64(binary.LittleEndian.Uint64(b))
-		} else {
-			all[k] = int64(int32(binary.LittleEndian.Uint32(b)))
-		}
+		all[k] = int32(t.in.u32(at + 4*k))
+	}
+	return all
+}
+
+// words returns the integers in a vector of elements that are per integers of 64 bits each.
+func (t flatTable) words(i, per int) []int64 {
+	at, n := t.list(i, 8*per)
+	all := make([]int64, per*n)
+	for k := range all {
+		all[k] = int64(binary.LittleEndian.Uint64(t.in.b[at+8*k:]))
 	}
 	return all
 }

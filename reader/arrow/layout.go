@@ -142,7 +142,7 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 // ErrReplaced is wrapped by errors about a dictionary that occurs twice in a file, which must then be read in order.
 var ErrReplaced = errors.New("it is replaced within the file")
 
-// damaged turns a panic during decoding into an error.
+// damaged, when deferred, turns a panic during decoding into an error.
 func damaged(err *error) {
 	switch x := recover().(type) {
 	case nil:

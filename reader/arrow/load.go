@@ -28,19 +28,8 @@ type loader struct {
 	hold     func(bytes int64) error // called before memory is allocated
 }
 
-// failure is the value of panics that catch recovers.
+// failure is the value of panics about damaged data. Callers of code that decodes data defer damaged.
 type failure struct{ error }
-
-// catch turns a failure's panic into an error. Callers that use a loader or a vector's values must defer it.
-func catch(err *error) {
-	switch x := recover().(type) {
-	case nil:
-	case failure:
-		*err = x.error
-	default:
-		panic(x)
-	}
-}
 
 // fail panics with an error about the field; f may be nil.
 func (f *field) fail(err error) {
@@ -205,7 +194,7 @@ func (l *loader) vector(f *field, from, count int64) *vector {
 }
 
 func (l *loader) alone(f *field) (v *vector, err error) {
-	defer catch(&err)
+	defer damaged(&err)
 	return l.vector(f, 0, l.rows), nil
 }
 
@@ -218,7 +207,6 @@ func (l *loader) column(f *field, from, count int64) *vector {
 	return v
 }
 
-// validity loads the validity bits of a vector.
 func (l *loader) validity(v *vector, from, count, length, nulls int64) {
 	i := l.buffer()
 	if l.empty(i) && nulls > 0 {

@@ -39,7 +39,7 @@ type batch struct {
 }
 
 func readMessage(b []byte) (m message, err error) {
-	defer catch(&err)
+	defer damaged(&err)
 	t := newFlat(b).root()
 	m = message{kind: int64(uint8(t.number(1, 1, 0))), body: t.number(3, 8, 0)}
 	version := t.number(0, 2, 0)
@@ -64,12 +64,9 @@ func readMessage(b []byte) (m message, err error) {
 
 // readBatch reads the metadata of a batch whose body has body bytes.
 func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
-	defer catch(&err)
-	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
-	at, n := t.list(1, 16)
-	b.nodes = t.in.words(at, 2*n)
-	at, n = t.list(2, 16)
-	b.buffers = t.in.words(at, 2*n)
+	defer damaged(&err)
+	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version}
+	b.nodes, b.buffers, b.views = t.words(1, 2), t.words(2, 2), t.words(4, 1)
 	if packed, ok := t.child(3); ok {
 		if b.codec = packed.number(0, 1, 0); b.codec != codecLZ4 && b.codec != codecZstd {
 			return nil, fmt.Errorf("unknown compression codec %d", b.codec)
@@ -97,15 +94,6 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 // maxRows is more than any batch has, yet small enough that the rows of all batches can be added up without overflow.
 const maxRows = 1 << 48
 
-func (f *flat) words(at, n int) []int64 {
-	raw := f.bytes(at, 8*n)
-	all := make([]int64, n)
-	for i := range all {
-		all[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
-	}
-	return all
-}
-
 const continuation = 0xffffffff
 
 // nextMetadata reads a message's metadata and returns the number of bytes read. At the end mark, metadata is nil.
@@ -126,10 +114,15 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 		return nil, taken, nil
 	}
 	if int64(n) > limit {
-		return nil, 0, fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d", n, limit)
+		return nil, 0, tooLarge(int64(n), limit)
 	}
 	metadata, err = readBytes(r, int64(n))
 	return metadata, taken + int64(n), err
+}
+
+func tooLarge(n, limit int64) error {
+	return fmt.Errorf("the metadata of a message takes %d bytes, but the limit is %d; give more memory with --memory", n,
+		limit)
 }
 
 // readBytes reads n bytes. It allocates memory as data arrives, because n is not trusted.
@@ -138,9 +131,7 @@ func readBytes(r io.Reader, n int64) ([]byte, error) {
 	b := make([]byte, 0, min(n, step))
 	for int64(len(b)) < n {
 		if len(b) == cap(b) {
-			grown := make([]byte, len(b), min(n, 2*int64(cap(b))))
-			copy(grown, b)
-			b = grown
+			b = append(make([]byte, 0, min(n, 2*int64(cap(b)))), b...)
 		}
 		k, err := io.ReadFull(r, b[len(b):cap(b)])
 		if b = b[:len(b)+k]; err != nil {

@@ -159,8 +159,7 @@ func (s *schema) encode(f *field, t flatTable) {
 // same reports whether the values of two fields have the same format.
 func (f *field) same(g *field) bool {
 	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit &&
-		f.flavor == g.flavor &&
-		f.local == g.local && slices.EqualFunc(f.fields, g.fields, (*field).same)
+		f.flavor == g.flavor && f.local == g.local && slices.EqualFunc(f.fields, g.fields, (*field).same)
 }
 
 var units = [...]record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
@@ -307,10 +306,10 @@ func (f *field) union(t flatTable) {
 	if f.twice != "" {
 		f.failf("two members of the union are named %q and cannot be told apart", f.twice)
 	}
-	ids := t.numbers(1, 4)
+	ids := t.numbers(1)
 	if len(ids) == 0 {
 		for i := range f.fields {
-			ids = append(ids, int64(i))
+			ids = append(ids, int32(i))
 		}
 	}
 	f.codes = map[int8]int{}

@@ -33,8 +33,7 @@ type Batch struct {
 func NewStream(r io.Reader, name string, o Options) (*Stream, error) {
 	s := &Stream{r: bufio.NewReaderSize(r, 64<<10), o: o}
 	s.name = name
-	err := s.begin()
-	if err != nil {
+	if err := s.begin(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return s, nil
@@ -49,13 +48,12 @@ func (s *Stream) begin() (err error) {
 	if string(head) == Magic {
 		s.file = true
 		if _, err := s.r.Discard(8); err != nil {
-			return unexpected(noEOF(err))
+			return unexpected(err)
 		}
 		// Arrow before 0.15 and Polars write no end mark before the footer; Polars also omits the length before the schema.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
 			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or " +
-				"decompressed: save it to a file first and load that, " +
-				"or write a stream (in Polars write_ipc_stream)")
+				"decompressed: save it to a file first and load that, or write a stream (in Polars write_ipc_stream)")
 		}
 	}
 	if !s.file && !mayBegin(head) {
@@ -117,7 +115,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 		}
 		data, err := s.readBody(m.body)
 		if err != nil {
-			return nil, unexpected(noEOF(err))
+			return nil, unexpected(err)
 		}
 		if m.kind == messageDictionary {
 			if s.dicts, err = s.takeDictionary(m, body{data: data}, s.dicts, s.o.MaxDictionary); err != nil {

@@ -65,9 +65,9 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 		raw := fmt.Sprintf("%d of %d a second since 1970 in Spark's old calendar", d.Int, int64(d.Unit))
 		*d = record.Datum{Kind: record.String, Bytes: []byte(raw)} // a time kept among the rejects would be wrong
 		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: raw,
-			Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
-				"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, "+
-				"without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
+			Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in its old calendar and in the zone %q cannot be "+
+				"converted exactly; write the file again with Spark 3 or later, without legacy mode",
+				cmp.Or(l.calendar.zone, "unknown"))}
 	}
 	if days < firstGregorian {
 		d.Int += (gregorian(days) - days) * day // cannot overflow: far from the limits of 64 bits, or towards 0

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// readAhead is the number of bytes of a column that are read at once. In skipped rows, only page headers are read.
+// The number of bytes of a column that are read at once: of pages and, in skipped rows, of page headers only.
 const (
 	readAhead   = 256 << 10
 	headerBytes = 1 << 10
@@ -71,7 +71,6 @@ func (w *window) left() int64 { return int64(len(w.buf)) + w.end - w.off }
 
 const (
 	pageData       = 0
-	pageIndex      = 1
 	pageDictionary = 2
 	pageDataV2     = 3
 )

@@ -62,10 +62,8 @@ func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 	case codecNone:
 		dst = src
 	case codecSnappy:
-		if n, err := s2.DecodedLen(src); err != nil || n != size {
-			return nil, errPageSize
-		}
-		if size > 64*len(src)+64 { // a Snappy copy expands 2 bytes to at most 64
+		if n, err := s2.DecodedLen(src); err != nil || n != size ||
+			size > 64*len(src)+64 { // a Snappy copy expands 2 bytes to at most 64
 			return nil, errPageSize
 		}
 		dst, err = s2.Decode(grow(dst, size)[:size], src)

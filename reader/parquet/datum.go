@@ -51,7 +51,7 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	return nil
 }
 
-// maxDecimalBytes is the size of the largest decimal: conversion takes more than linear time. Others read 16 bytes.
+// maxDecimalBytes is the size of the largest decimal: conversion takes more than linear time. Others accept 16 bytes.
 const maxDecimalBytes = 1 << 10
 
 // number sets d to a value stored as a number. It refuses values outside the type: 24:00:00 would become midnight.

@@ -25,17 +25,10 @@ type delta struct {
 
 func (d *delta) reset(b []byte) error {
 	*d = delta{b: b}
-	block, err := d.uvarint()
-	if err != nil {
-		return err
-	}
-	minis, err := d.uvarint()
-	if err != nil {
-		return err
-	}
-	if d.left, err = d.uvarint(); err != nil {
-		return err
-	}
+	block, _ := d.uvarint() // if one of these fails, all that follow fail
+	minis, _ := d.uvarint()
+	d.left, _ = d.uvarint()
+	var err error
 	if d.last, err = d.varint(); err != nil {
 		return err
 	}

@@ -150,8 +150,8 @@ func (f *File) LargePages(most int64) bool {
 }
 
 // CheckMemory returns the ErrMemory of a Parser limited to limit bytes if the first pages of a row group need more. It
-// examines the first row group or, if whole is set, all; of those that are large according to the footer, it reads page
-// headers, through the reader that open returns. If it returns nil, the columns may still not fit.
+// examines the first row group or, if whole is set, all. Through the reader that open returns, it reads page headers of
+// chunks that are large according to the footer. If it returns nil, the columns may still not fit.
 func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
 	var r io.ReaderAt
 	p, looked := f.NewParser(columns), 0

@@ -119,7 +119,8 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// finish checks that no values are left. A packed run at the end may be padded to a group (8 or more), then with zeros.
+// finish checks that no values are left. A packed run at the end may have any padding up to the end of a group of
+// values, and zeros after it.
 func (h *hybrid) finish(group uint64) error {
 	if h.sole {
 		return nil

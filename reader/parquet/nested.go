@@ -20,7 +20,7 @@ var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 type nested struct {
 	jsontext.Nested
 	root    *node
-	columns []*column // by index in the row group; nil for leaves of other groups
+	columns []*column // by index in the row group; nil for leaves that are not read
 	own     []*column
 	texts   int // number of times that Out exceeded MaxNested
 }
@@ -40,7 +40,7 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 	}
 	if l := a.root.first; l != nil && a.column(l).defs[a.column(l).at] < uint32(def) {
 		*d = record.Datum{}
-		a.passBelow(a.root, uint32(def))
+		a.pass(a.root, def)
 		return nil
 	}
 	a.field(a.root)
@@ -58,18 +58,16 @@ func (a *nested) absent(n *node) bool {
 	return c.defs[c.at] < uint32(n.def)
 }
 
-// pass skips the entries of an absent n in all leaves below n, which must agree.
-func (a *nested) pass(n *node) { a.passBelow(n, uint32(n.def)) }
-
-func (a *nested) passBelow(n *node, def uint32) {
+// pass skips an entry of each leaf below n. The levels of all must say that definition level def is not reached.
+func (a *nested) pass(n *node, def int) {
 	for _, f := range n.fields {
-		a.passBelow(f, def)
+		a.pass(f, def)
 	}
 	if n.leaf == nil {
 		return
 	}
 	c := a.column(n.leaf)
-	if c.need(errLevels); c.defs[c.at] >= def {
+	if c.need(errLevels); c.defs[c.at] >= uint32(def) {
 		c.fail(errLevels)
 	}
 	c.next()
@@ -90,7 +88,7 @@ func (a *nested) field(n *node) {
 		a.repeat(n, '[', ']', func() { a.value(n) })
 	case n.element.repetition == optional && n.first != nil && a.absent(n):
 		a.Out = append(a.Out, "null"...)
-		a.pass(n)
+		a.pass(n, n.def)
 	default:
 		a.value(n)
 	}
@@ -101,7 +99,7 @@ func (a *nested) repeat(n *node, before, after byte, one func()) {
 	a.Out = append(a.Out, before)
 	if n.first == nil || a.absent(n) {
 		if a.Out = append(a.Out, after); n.first != nil {
-			a.pass(n)
+			a.pass(n, n.def)
 		}
 		return
 	}

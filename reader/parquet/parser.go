@@ -66,11 +66,6 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 // Parse calls each for every row of a split and stops at its first error. It delivers exactly s.Rows records or fails.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	defer func() {
-		if err != nil {
-			p.Release()
-		}
-	}()
-	defer func() {
 		if p.calling { // each panicked, which is the caller's concern
 			return
 		}
@@ -84,6 +79,9 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 				err = fmt.Errorf("column %s: %w", p.at.leaf.path, err)
 			}
 			err = p.where(s, err)
+		}
+		if err != nil {
+			p.Release()
 		}
 	}()
 	p.at = nil
