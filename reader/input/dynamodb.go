@@ -44,7 +44,7 @@ func (e *expander) listsExport(name string) bool {
 	return true
 }
 
-// exported adds the parts of an export, given one of its lists; both must agree. is reports whether arg is a list.
+// exported adds the parts of an export if arg is one of its lists. If arg is the summary, both lists must agree.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
 	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address &&

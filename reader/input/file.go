@@ -153,7 +153,6 @@ func (s *streamFile) open(ctx context.Context) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// standardInput is the source of an Item for Stdin.
 type standardInput struct {
 	inOrder
 	reader io.Reader

@@ -77,9 +77,8 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
 		// Without a version, ranges could be from different contents. A resumed run compares the contents.
 		r.ranges = false
-		e.warn(
-			"%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the load; "+
-				"download it first if it is large", name)
+		e.warn("%s: the server sends no ETag or modification time: it is read in one go, so a lost connection ends the "+
+			"load; download it first if it is large", name)
 	}
 	get.match = r.version.matchable()
 	r.fetcher = get

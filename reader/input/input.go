@@ -173,7 +173,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		err := e.argument(ctx, arg, "")
 		if m := new(missing); errors.As(err, &m) && m.matches {
 			unmatched = cmp.Or(unmatched, m)
-			continue // an error only if no other argument matches anything
+			continue // the other arguments decide whether the error is ErrNothing
 		}
 		if err != nil {
 			return nil, RedactError(err) // a mistyped address looks like a local name
@@ -189,8 +189,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	const left = "skipped unfinished or replaced files, by their names (%d): %s; to read one, name it or its ending"
 	if len(e.passed.dotted) > 0 {
 		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other "+
-			"objects: %s; name one to read it",
-			len(e.passed.dotted), someOf(e.passed.dotted))
+			"objects: %s; name one to read it", len(e.passed.dotted), someOf(e.passed.dotted))
 	}
 	if e.passed.unfinished {
 		e.unread(left, len(e.passed.left), someOf(e.passed.left))
@@ -212,13 +211,12 @@ type expander struct {
 	seen     map[string]int                 // by identity: number of the argument that named the item
 	repeats  []string                       // names in the current argument that an earlier argument named
 	services map[string]objectstore.Service // by scheme, created on first use
-	// listedBy is the server whose list is being read, or nil.
-	listedBy *remote
-	tables   map[string]*tableAt // by folder: the table that contains it, or nil
-	asked    map[string]string   // results of NotData, by path
-	skipped  []string            // paths omitted because of NotData
-	passed   passed              // files omitted because of their names
-	plain    bool                // read a DynamoDB export's list like any other file
+	listedBy *remote                        // server whose list is being read, or nil
+	tables   map[string]*tableAt            // by folder: the table that contains it, or nil
+	asked    map[string]string              // results of NotData, by path
+	skipped  []string                       // paths omitted because of NotData
+	passed   passed                         // files omitted because of their names
+	plain    bool                           // read a DynamoDB export's list like any other file
 }
 
 // passed holds files omitted because of their names.
@@ -230,10 +228,7 @@ type passed struct {
 }
 
 func newExpander(o Options) *expander {
-	o.HTTPClient = cmp.Or(o.HTTPClient, defaultHTTPClient)
-	if o.Stdin == nil {
-		o.Stdin = os.Stdin
-	}
+	o.HTTPClient, o.Stdin = cmp.Or(o.HTTPClient, defaultHTTPClient), cmp.Or[io.Reader](o.Stdin, os.Stdin)
 	o.Retry = o.Retry.withDefaults()
 	return &expander{options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{},
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
@@ -345,12 +340,8 @@ func (e *expander) unread(format string, a ...any) {
 
 // wanted reports whether a file found in a folder has one of the Extensions.
 func (e *expander) wanted(name string) bool {
-	for _, x := range e.options.Extensions {
-		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
-			return true
-		}
-	}
-	return len(e.options.Extensions) == 0
+	return len(e.options.Extensions) == 0 || slices.ContainsFunc(e.options.Extensions,
+		func(x string) bool { return strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) })
 }
 
 // isData reports whether NotData accepts a path that is not an argument. If not, it records the path as skipped.

@@ -57,7 +57,6 @@ func (e *expander) localIn(ctx context.Context, name, pattern string) (found boo
 	return true, fmt.Errorf("open input %s: %w", name, bare(err))
 }
 
-// namedFolder adds the files in a folder that an argument names.
 func (e *expander) namedFolder(ctx context.Context, name string) error {
 	before, repeats := len(e.set.Items), len(e.repeats)
 	if err := e.folder(ctx, name, name, ""); err != nil {
@@ -207,7 +206,6 @@ type match struct {
 	marks             bool // whether the glob matches hidden names
 }
 
-// matched adds a match of a glob.
 func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {

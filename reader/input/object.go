@@ -28,18 +28,13 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 
 // plainObject converts an error of an object store to one that Retry knows.
 func plainObject(err error) error {
-	var (
-		answer  *objectstore.Error
-		invalid *objectstore.Invalid
-	)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, objectstore.ErrOther):
+	if errors.Is(err, objectstore.ErrOther) {
 		return fmt.Errorf("%w: its ETag has changed; run again when it no longer changes", ErrChanged)
-	case errors.As(err, &answer):
+	}
+	if answer, ok := errors.AsType[*objectstore.Error](err); ok {
 		return &statusError{code: answer.Status, text: answer.Text(), retryAfter: answer.RetryAfter}
-	case errors.As(err, &invalid):
+	}
+	if invalid, ok := errors.AsType[*objectstore.Invalid](err); ok {
 		return unusable{invalid.Err}
 	}
 	return bare(err)

@@ -43,8 +43,8 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			break // this meaning applies, but all of its objects are leftovers
 		}
 	}
-	return &missing{fmt.Sprintf("open input %s: no object has this key, or one below it that is not hidden%s%s; check it",
-		name, e.extensions(), e.alsoSkipped("; skipped ")), true}
+	return &missing{fmt.Sprintf("open input %s: no object has this key, and there are none below it that are not "+
+		"hidden%s%s; check the key", name, e.extensions(), e.alsoSkipped("; skipped ")), true}
 }
 
 func wrapOpen(name string, err error) error {

@@ -192,7 +192,7 @@ func redactQuery(query string, parameter func(string) string) string {
 	return strings.Join(parts, "&")
 }
 
-// redactSetting redacts a parameter of a database's address.
+// redactSetting is redactParameter for the address of a database.
 func redactSetting(part string) string {
 	name, value, _ := strings.Cut(part, "=")
 	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") &&

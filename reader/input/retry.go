@@ -38,7 +38,7 @@ func (r Retry) withDefaults() Retry {
 // errStalled is the cause with which watch cancels requests.
 var errStalled = errors.New("no data arrived for too long")
 
-// leastRate is a body's lowest rate in bytes per second, measured over Retry.Stall of waiting. Typing is faster.
+// leastRate is a body's lowest rate in bytes per second, measured over Retry.Stall of waiting.
 const leastRate = 50
 
 // errSlow ends a body that arrives more slowly than leastRate. A retry would not be faster.
@@ -102,23 +102,13 @@ func again(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
 	}
-	var (
-		verification *tls.CertificateVerificationError
-		authority    x509.UnknownAuthorityError
-		host         x509.HostnameError
-		invalid      x509.CertificateInvalidError
-		dns          *net.DNSError
-		lasting      unusable
-	)
-	switch {
-	case errors.As(err, &lasting), errors.Is(err, ErrChanged),
-		errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid),
-		otherScheme(err):
+	if errors.As(err, new(unusable)) || errors.Is(err, ErrChanged) || otherScheme(err) ||
+		errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
+		errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError)) {
 		return false
-	case errors.As(err, &dns):
-		return !dns.IsNotFound
 	}
-	return true
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return !ok || !dns.IsNotFound
 }
 
 // patience counts consecutive failures of a task.
@@ -153,33 +143,26 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	return nil
 }
 
-// exhausted is the last error of a task that has used up its attempts, although each might have succeeded.
+// exhausted is the last error of a task that has given up, although a later attempt may succeed.
 type exhausted struct{ error }
 
 func (e *exhausted) Unwrap() error { return e.error }
 
 // Passing reports whether the same command may succeed later. It also recognises errors of databases.
 func Passing(err error) bool {
-	var (
-		all *exhausted
-		dns *net.DNSError
-		op  *net.OpError
-		own interface{ Passing() bool }
-	)
-	switch {
-	case errors.As(err, &own):
+	var own interface{ Passing() bool }
+	if errors.As(err, &own) {
 		return own.Passing()
-	case errors.As(err, &all), errors.As(err, &dns): // a name may be missing only while its server is replaced
-		return true
 	}
-	return errors.As(err, &op)
+	return errors.As(err, new(*exhausted)) || errors.As(err, new(*net.OpError)) ||
+		errors.As(err, new(*net.DNSError)) // a name may be missing only while its server is replaced
 }
 
 // OfTransport reports whether an error is about reaching an input, not about its content.
 func OfTransport(err error) bool {
 	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) ||
-		errors.As(err, new(*objectstore.Error)) ||
-		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
+		errors.As(err, new(*objectstore.Error)) || errors.Is(err, fs.ErrPermission) ||
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 
 // ended returns why a context has ended: because the reader was closed, or with the context's own error.

@@ -12,9 +12,7 @@ import (
 	"strings"
 )
 
-// These table formats keep a log of a table's current files. Other files in its folder may hold deleted rows.
-
-// tableKind is a table format whose folders may hold files that are no longer part of the table.
+// tableKind is a table format that keeps a log of a table's current files. Others in its folder may hold deleted rows.
 type tableKind struct {
 	name   string
 	folder string                 // name of the log's folder inside the table's folder
@@ -54,7 +52,6 @@ func tableData(name string) bool {
 	return slices.Contains([]string{".parquet", ".parq", ".orc", ".avro"}, strings.ToLower(path.Ext(name)))
 }
 
-// tableAt is a table in a folder.
 type tableAt struct {
 	kind   *tableKind
 	folder string
