@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -81,12 +82,7 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 			heap.Push(&all, one)
 		}
 	}
-	slices.SortFunc(all, func(a, b piece) int {
-		if a.from < b.from {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(a.from, b.from) })
 	total := int64(0)
 	for _, p := range all {
 		total += p.rows

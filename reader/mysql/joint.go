@@ -85,7 +85,7 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t, err
 }
 
-// Twice returns a key that occurs in more than one of the tables, or nil.
+// Twice returns a key that occurs in several of the tables, followed by the numbers of two of them, or nil.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	var columns, from []string
 	for _, k := range tables[0].Key {

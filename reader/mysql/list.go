@@ -53,9 +53,8 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 			for _, k := range t.Key {
 				one.Key = append(one.Key, t.Columns[k].Name)
 			}
-		case errors.As(err, new(*refusal)):
-			one.Refused = err.Error()
-		case errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err): // for example, a view of a dropped table
+		case errors.As(err, new(*refusal)),
+			errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err): // for example, a view of a dropped table
 			one.Refused = err.Error()
 		default:
 			return nil, fmt.Errorf("list the tables of %s: %w", arg, err)

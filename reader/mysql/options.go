@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// readOptions reads [client] and the server's section of file, or of ~/.my.cnf if file is "". It ignores includes.
+// readOptions reads the sections for clients of file or, if file is "", of ~/.my.cnf. It ignores includes.
 func readOptions(file string) (map[string]string, error) {
 	options := map[string]string{}
 	given := file != ""

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -164,21 +165,6 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 
 // names reports whether SQL text contains a name as a whole word, ignoring case.
 func names(text, name string) bool {
-	text, name = strings.ToLower(text), strings.ToLower(name)
-	for from := 0; ; {
-		at := strings.Index(text[from:], name)
-		if at < 0 {
-			return false
-		}
-		at += from
-		end := at + len(name)
-		if (at == 0 || !isWord(text[at-1])) && (end == len(text) || !isWord(text[end])) {
-			return true
-		}
-		from = at + 1
-	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z'
+	const beside = `[^0-9A-Za-z_$\x{80}-\x{10FFFF}]` // a character that cannot be part of a name
+	return regexp.MustCompile(`(?i)(^|` + beside + `)` + regexp.QuoteMeta(name) + `($|` + beside + `)`).MatchString(text)
 }

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/binary"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	mysql "github.com/go-sql-driver/mysql"
 
@@ -23,12 +25,15 @@ var settings = []string{
 		"wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
 }
 
+// connection is what the driver's connections implement.
+type connection interface {
+	driver.Conn
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
 type session struct {
-	conn interface {
-		driver.Conn
-		driver.ExecerContext
-		driver.QueryerContext
-	}
+	conn   connection
 	joins  map[string]bool  // tables of a snapshot of several tables; otherwise nil
 	source string           // FROM clause of a query; "" for a table
 	stream *sqltable.Stream // for queries; nil means a statement for each page
@@ -48,11 +53,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		s.source = a.source()
 	}
 	var ok bool
-	if s.conn, ok = conn.(interface {
-		driver.Conn
-		driver.ExecerContext
-		driver.QueryerContext
-	}); !ok {
+	if s.conn, ok = conn.(connection); !ok {
 		return nil, errors.Join(errors.New("the driver's connections do not support contexts"), conn.Close())
 	}
 	for _, sql := range append(settings, timeouts(ctx, s)...) {
@@ -206,21 +207,15 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, t, q)
 }
 
-// ask requests all rows from the lower bound on as a single stream.
+// ask requests the rows of a page or, for the session's stream, all rows within the bounds.
 func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
-	var sql bytes.Buffer
-	sql.WriteString("SELECT ")
+	expressions, plain := make([]string, len(t.Columns)), make([]bool, len(t.Columns))
 	for i := range t.Columns {
-		if i > 0 {
-			sql.WriteString(", ")
-		}
-		sql.WriteString(t.Columns[i].Of.(*column).expression)
+		of := t.Columns[i].Of.(*column)
+		expressions[i], plain[i] = of.expression, of.plain
 	}
-	if s.source != "" {
-		sql.WriteString(s.source)
-	} else {
-		sql.WriteString(from(t))
-	}
+	var sql bytes.Buffer
+	sql.WriteString("SELECT " + strings.Join(expressions, ", ") + cmp.Or(s.source, from(t)))
 	where(&sql, t, q)
 	sql.WriteString(" ORDER BY " + keyNames(t))
 	if s.stream == nil || q.Once {
@@ -230,10 +225,7 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 	if err != nil {
 		return nil, err
 	}
-	r.plain = make([]bool, len(t.Columns))
-	for i := range t.Columns {
-		r.plain[i] = t.Columns[i].Of.(*column).plain
-	}
+	r.plain = plain
 	return r, nil
 }
 
@@ -241,14 +233,11 @@ func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (
 
 // keyNames returns the columns of the key in sort order, as SQL.
 func keyNames(t *sqltable.Table) string {
-	var b bytes.Buffer
-	for i, k := range t.Key {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(sorted(&t.Columns[k]))
+	var names []string
+	for _, k := range t.Key {
+		names = append(names, sorted(&t.Columns[k]))
 	}
-	return b.String()
+	return strings.Join(names, ", ")
 }
 
 // where writes the bounds of a page with AND and OR, because the server uses no index to compare rows.

@@ -9,6 +9,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
+	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/reader/sqltable"
 )
 
@@ -63,14 +64,12 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 		t, err = a.describe(ctx, o.open[0])
 	}
 	if err == nil {
-		source := o.open[0].source
-		source = cmp.Or(source, from(t))
+		source := cmp.Or(o.open[0].source, from(t))
 		err = o.begin(ctx, "LOCK TABLES "+t.Name+" READ", "lock "+t.Name, "SELECT 1"+source+" LIMIT 0")
 	}
 	if err == nil && a.query != "" {
 		s := o.open[0]
-		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows,
-			error) {
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) {
 			return s.ask(ctx, t, q)
 		}}
 	}
@@ -84,7 +83,6 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	return h, t, nil
 }
 
-// opening is a snapshot being opened.
 type opening struct {
 	of *Address
 	*snapshot
@@ -190,14 +188,10 @@ func (s *session) server(ctx context.Context) (string, error) {
 // The lock waits for transactions that have written to the table, and blocks writers: waits must be short and rare.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock blocks writers with a statement.
+// lock runs a statement that blocks writers, at least lockPause after one that was not granted.
 func (a *Address) lock(ctx context.Context, s *session, sql string) error {
-	timer := time.NewTimer(time.Until(a.lockAfter))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := ratelimit.Wait(ctx, time.Until(a.lockAfter)); err != nil {
+		return err
 	}
 	if err := s.exec(ctx, lockWait); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("there is no table %s, or the user may not read it", t.Name)
 	}
 	r := rows[0]
-	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // reads the current rows
+	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of the latter, the current rows are read
 		return nil, refusef("%s is not a table: a view has no primary key from which a load could resume; %s", t.Name,
 			sqltable.ByQuery("*", t.Name))
 	}

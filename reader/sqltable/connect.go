@@ -39,8 +39,8 @@ func (w *TLSWords) Explain(err error) error {
 	say := func(format string, a ...any) error { return Said(fmt.Sprintf(format, a...), err) }
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return say(
-			"the server's certificate is signed by an unknown authority; give the authority's certificate with %s=FILE", w.CA)
+		return say("the server's certificate is signed by an unknown authority; give the authority's certificate with "+
+			"%s=FILE", w.CA)
 	case errors.As(err, name):
 		return say("the certificate of the server is for other names (%v); connect by one of them or, to trust any that "+
 			"the authority has signed, give %s", name, w.AnyName)

@@ -29,7 +29,8 @@ type Moment struct {
 	left     int  // number of unfinished loads; guarded by sessions.mu
 }
 
-// Add adds a table; done means that it is loaded already. Sessions is the tables' largest request, at most MaxJoint.
+// Add adds a table; done means that it is loaded already. The largest number of sessions that a table asks for counts,
+// up to MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {
@@ -78,9 +79,10 @@ func (m *Moments) Of(s Server) *Moment {
 	return nil
 }
 
-// Database names the server, database and user that the tables share. Sessions is the largest number of sessions.
+// Database names the server, database and user that the tables share.
 func (m *Moment) Database() string { return m.database }
 
+// Sessions returns the largest number of sessions.
 func (m *Moment) Sessions() int { return m.cfg.Sessions }
 
 // Close ends all sessions.

@@ -351,20 +351,17 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
-// HangUp ends the sessions for examining the table and its shards. They are reopened when needed.
+// HangUp ends the sessions for examining the table and its shards, and the lag. They are reopened when needed.
 func (o *Origin) HangUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.look != nil {
-		o.look.Close()
-		o.look = nil
-	}
+	o.hangUp()
 	if o.cfg.Moment != nil && o.cfg.Moment.private {
 		o.cfg.Moment.end()
 	}
 }
 
-// reads adds to the number of unfinished parts. When none is left, the snapshot on the server ends.
+// reads adds to the number of unfinished parts. When none is left, the snapshot ends, unless other tables share it.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -381,12 +378,19 @@ func (o *Origin) reads(parts int) {
 func (o *Origin) closed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.opens--; o.opens == 0 && o.look != nil {
+	if o.opens--; o.opens == 0 {
+		o.hangUp()
+	}
+}
+
+// hangUp ends the sessions outside of snapshots. Those of a Moment end with it.
+func (o *Origin) hangUp() {
+	if o.look != nil {
 		o.look.Close()
 		o.look = nil
-		if o.lag != nil {
-			o.lag.close()
-		}
+	}
+	if o.lag != nil && o.cfg.Moment == nil {
+		o.lag.close()
 	}
 }
 

@@ -103,7 +103,6 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return pg.rows, 0, nil
 }
 
-// datum converts the text of a value.
 func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	d.Kind = c.Kind
 	if c.Read != nil {

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
+// part is a range of a table's keys, or the rows with certain keys.
 type part struct {
 	source.Pages
 	of       *Origin
@@ -90,7 +91,7 @@ func (t *Table) show(key [][]byte) string {
 // Identity identifies the table and its server by the schema, which includes the order of keys.
 func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.Schema}, nil }
 
-// Sample reads the first rows, outside of the snapshot. It leaves errors to the load.
+// Sample reads the first rows, outside of the snapshot unless that is a Moment. It leaves read errors to the load.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	if err := p.of.describe(p.ctx); err != nil {
 		return 1, nil // the load will report the error
@@ -101,8 +102,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	look := &part{of: p.of, t: p.t, ctx: p.ctx, from: p.from, to: p.to}
 	for read < budget {
 		var pg *page
-		err := p.of.looking(p.ctx, func(ctx context.Context,
-			by Session) (err error) {
+		err := p.of.looking(p.ctx, func(ctx context.Context, by Session) (err error) {
 			pg, err = look.page(ctx, by)
 			return err
 		})
@@ -307,16 +307,11 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	}
 	pg.bytes = int64(cap(pg.text))
 	if n := pg.rows; n > 0 {
-		p.progress.next = make([][]byte, len(at))
-		for i, v := range pg.key(at) {
-			p.progress.next[i] = append([]byte{}, v...) // an empty value must not become nil, which means null
-		}
-		p.progress.past, p.progress.row = true, max(len(pg.text)/n, 16)
+		p.progress.next, p.progress.past, p.progress.row = pg.key(at), true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
 }
 
-// fits returns an error if a row exceeds the limit.
 func (p *part) fits(values [][]byte) error {
 	most := p.of.cfg.MaxRow
 	if most == 0 {

@@ -179,10 +179,7 @@ var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Uns
 
 // settle sets the fields of a Table that follow from others.
 func (t *Table) settle() {
-	t.inKey = make([]int, len(t.Columns))
-	for i := range t.inKey {
-		t.inKey[i] = -1
-	}
+	t.inKey = slices.Repeat([]int{-1}, len(t.Columns))
 	for n, i := range t.Key {
 		t.inKey[i] = n
 	}

@@ -70,9 +70,10 @@ func (s *sessions) borrow(ctx context.Context, only int) (*session, error) {
 		if only >= 0 && s.took > only && (s.held == nil || s.held.lost || s.held.number != only) {
 			return nil, ErrSnapshot
 		}
-		one := s.pop()
-		switch {
-		case one != nil:
+		var one *session
+		switch n := len(s.idle); {
+		case n > 0:
+			one, s.idle = s.idle[n-1], s.idle[:n-1]
 		case s.held == nil || s.held.lost:
 			if err := s.begin(ctx); err != nil {
 				return nil, err
@@ -121,15 +122,6 @@ func (s *sessions) join(ctx context.Context) (*session, error) {
 	return nil, nil
 }
 
-func (s *sessions) pop() (one *session) {
-	if n := len(s.idle); n > 0 {
-		one = s.idle[n-1]
-		s.idle = s.idle[:n-1]
-	}
-	return one
-}
-
-// begin opens a snapshot.
 func (s *sessions) begin(ctx context.Context) error {
 	var before Snapshot
 	if s.held != nil {
@@ -153,7 +145,6 @@ func (s *sessions) begin(ctx context.Context) error {
 	return nil
 }
 
-// giveBack returns a borrowed session.
 func (s *sessions) giveBack(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,7 +94,6 @@ type pace struct {
 	free time.Time // when the next page may be requested
 }
 
-// wait waits until the next page may be read.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	d := time.Until(p.free)

@@ -70,6 +70,21 @@ func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func(
 	if len(parts) < 2 && page == 1 {
 		t.Fatalf("%d parts", len(parts))
 	}
+	for _, r := range once(t, o, parts, 40000, page, snapshots, happens) {
+		if snapshots == 1 && !strings.Contains(r, "|3 0 0 \"\"|") {
+			t.Fatalf("a row that was changed later: %.80s", r)
+		}
+	}
+	for got := o.Snapshots(); len(got) > 0; got = got[1:] {
+		if n := len(got[0].Ranges); n == 0 || snapshots == 1 && n != len(parts) {
+			t.Errorf("ranges missing in snapshot %+v of %d parts", got[0], len(parts))
+		}
+	}
+}
+
+// once reads parts, calling happens after a page. It wants this many rows, each once, from this many snapshots.
+func once(t *testing.T, o *sqltable.Origin, parts []source.Source, want, page, snapshots int, happens func()) []string {
+	t.Helper()
 	rows := All(t, parts, func(n int) {
 		if n == page {
 			happens()
@@ -77,20 +92,12 @@ func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func(
 	})
 	seen := map[string]bool{}
 	for _, r := range rows {
-		if snapshots == 1 && !strings.Contains(r, "|3 0 0 \"\"|") {
-			t.Fatalf("a row that was changed later: %.80s", r)
-		}
 		seen[r] = true
 	}
-	got := o.Snapshots()
-	if len(rows) != 40000 || len(seen) != 40000 || len(got) != snapshots {
+	if got := o.Snapshots(); len(rows) != want || len(seen) != want || len(got) != snapshots {
 		t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
 	}
-	for _, one := range got {
-		if len(one.Ranges) == 0 || snapshots == 1 && len(one.Ranges) != len(parts) {
-			t.Errorf("ranges missing in snapshots %+v of %d parts", got, len(parts))
-		}
-	}
+	return rows
 }
 
 // Until waits up to a minute for a condition.
@@ -183,18 +190,7 @@ func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 func Continued(t *testing.T, s sqltable.Server, snapshots int, kill func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
-	seen := map[string]bool{}
-	rows := All(t, parts, func(n int) {
-		if n == 2 {
-			kill()
-		}
-	})
-	for _, r := range rows {
-		seen[r] = true
-	}
-	if got := o.Snapshots(); len(rows) != 30000 || len(seen) != 30000 || len(got) != snapshots {
-		t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
-	}
+	once(t, o, parts, 30000, 2, snapshots, kill)
 }
 
 // Whole checks that a reading that needs one snapshot stops when all its sessions are killed.
