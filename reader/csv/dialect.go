@@ -26,7 +26,7 @@ type Dialect struct {
 	RecordEnd string  `json:",omitempty"`
 	Escapes   Escapes `json:",omitempty"` // meaning of escape sequences
 	Null      string  `json:",omitempty"` // raw text of an unquoted field that means null
-	// Doubt is a raw text that may or may not mean null. Records that contain it are rejected.
+	// Doubt is a raw text that may or may not mean null. Records with such a field are rejected.
 	Doubt   string `json:",omitempty"`
 	EndMark string `json:",omitempty"` // a line that ends the data and is not a record
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field

@@ -43,7 +43,7 @@ func isPaimonSnapshot(name string) bool {
 // refuse returns the error for input name, which is in the table at folder.
 func (k *tableKind) refuse(name, folder string) error {
 	return fmt.Errorf("open input %s: it belongs to %s (%s has %s), whose folder also has stale files; load an export by "+
-		"a program that reads the table's log, such as %s. A file copied elsewhere is read",
+		"a program that reads the table's log, such as %s; a file copied to another folder is read as it is",
 		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
 }
 

@@ -221,9 +221,9 @@ func (p *Parser) canalChange(start int) bool {
 	}
 	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
 		_, ofKey := p.index[string(key)]
-		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, "+
-			"and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL "+
-			"(Maxwell: output_primary_key_columns=true); a change of every column looks like that of a log without it", from)
+		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column of the table's key, and would leave "+
+			"the old row behind; make the key of the columns of the source's own key, and set binlog_row_image=FULL "+
+			"(Maxwell: output_primary_key_columns=true); an update of every column looks like one logged without it", from)
 	}) {
 		return false
 	}

@@ -129,8 +129,8 @@ func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	whole := strings.Join(name, ".")
 	if first := c.Whole.Is(whole); first != whole {
 		return false,
-			p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and others are of %s; name one of them in full, "+
-				"and the others are counted", whole, first), at)
+			p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s, but others are of %s; name one of them in full "+
+				"with --source-table, to skip and count the changes of others", whole, first), at)
 	}
 	return true, true
 }
@@ -258,7 +258,7 @@ func (p *Parser) dynamoChange(start int) bool {
 		return false
 	}
 	if keys < 0 {
-		return p.refuse("", CodeChange, "want Keys, which say whose change it is", start)
+		return p.refuse("", CodeChange, "want Keys, which identify the changed item", start)
 	}
 	if image < 0 {
 		p.record.Mode, image = table.Delete, keys

@@ -115,8 +115,8 @@ func (p *Parser) sameKey(e *debeziumEvent) bool {
 	return p.members(e.after, func(name []byte, from, to int) bool {
 		before, key := was[string(name)]
 		return !key || before == string(p.scan.data[from:to]) ||
-			p.refuse(string(name), CodeChange, "the update changes a column that the table's key is made of, and would leave "+
-				"the old row; use a key of the columns of the source's own key", from)
+			p.refuse(string(name), CodeChange, "the update changes a column of the table's key, and would leave the old row "+
+				"behind; make the key of the columns of the source's own key", from)
 	})
 }
 

@@ -21,7 +21,7 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll blocks all commits. LOCK TABLES would wait for open transactions, too, and new transactions for it.
+// lockAll blocks all commits. LOCK TABLES would wait for open transactions, and new transactions would wait for it.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
 // heldAtOnce is the largest number of tables that one statement protects from ALTER.

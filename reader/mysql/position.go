@@ -92,7 +92,7 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 			return "", "others query INNODB_TRX so often that it is stale; load again later", nil
 		case rows[0][1] == "0":
 		case rows[0][2] != "0":
-			return "", "a transaction without a session is open (XA RECOVER) since an unknown time; end it and load again", nil
+			return "", "a prepared transaction (XA RECOVER) has been open for an unknown time; end it and load again", nil
 		default:
 			return rows[0][0], "", nil
 		}
