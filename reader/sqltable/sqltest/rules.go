@@ -51,7 +51,7 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 	t.Helper()
 	for name, n := range rows {
 		_, err := sqltable.New(sqltable.Config{Server: table(name)}).Divide(t.Context())
-		said := regexp.MustCompile(`with --query '(SELECT .*)', and in the address key=(\S+) `).FindStringSubmatch(
+		said := regexp.MustCompile(`with --query '(SELECT .*)', and in the address key=(\S+?),? `).FindStringSubmatch(
 			fmt.Sprint(err))
 		if said == nil {
 			t.Fatal(err)
