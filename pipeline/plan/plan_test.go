@@ -153,6 +153,7 @@ func TestInvalidRequestsAreRefusedByName(t *testing.T) {
 		"no key":              {func(r *Request) { r.Target.Key = nil }, "--pk"},
 		"no --create":         {func(r *Request) { r.Target.Create = false }, "--create"},
 		"key not in the file": {func(r *Request) { r.Target.Key[0].Name = "nope" }, `"nope"`},
+		"keys in one --pk":    {func(r *Request) { r.Target.Key[0].Name = "id,n" }, "repeat --pk"},
 		"key twice":           {func(r *Request) { r.Target.Key = append(r.Target.Key, r.Target.Key[0]) }, "twice"},
 		"five keys":           {func(r *Request) { r.Target.Key = make([]table.KeyColumn, 5) }, "5 key columns"},
 		"in --columns":        {func(r *Request) { r.Columns.Only = []string{"zz"} }, `--columns names column "zz"`},

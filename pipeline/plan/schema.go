@@ -40,6 +40,8 @@ func (p *planner) settleSchema() error {
 			hint := "check --pk, or use --rename old=new if the column has another name"
 			if len(p.all) == 1 {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
+			} else if strings.Contains(k.Name, ",") {
+				hint = "repeat --pk for each column of the key"
 			}
 			if hint = "; " + hint + suggest.Hint(k.Name, p.all); len(p.hints) > 0 {
 				hint = "" // the input's own hint is added to the error
