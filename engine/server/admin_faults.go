@@ -31,7 +31,7 @@ func (j *faultsJSON) plan() (*faults.Plan, error) {
 	}
 	switch {
 	case j.Plan != nil && (j.Rate != nil || j.Kinds != nil):
-		return nil, badRequest(`give "rate" and "kinds", or "plan"`)
+		return nil, badRequest(`give either "plan", or "rate" and "kinds"`)
 	case j.Plan != nil:
 		steps := make([]faults.Step, len(j.Plan))
 		for i, s := range j.Plan {

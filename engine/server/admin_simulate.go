@@ -111,7 +111,7 @@ func (j *splitJSON) check() error {
 	case j.Even < 0 || j.Partitions < 0 || j.Even > sim.MaxPartitions || j.Partitions > sim.MaxPartitions:
 		return badRequest("a table has 1 to %d partitions", sim.MaxPartitions)
 	case j.Partitions > 0 && j.Sample == nil:
-		return badRequest(`"partitions" goes with "sample"`)
+		return badRequest(`"partitions" needs "sample"`)
 	case !(j.Unavailable >= 0 && j.Unavailable <= 3_600_000):
 		return badRequest(`"unavailable_ms" must be in 0…3600000`)
 	}

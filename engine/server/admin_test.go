@@ -46,7 +46,7 @@ func TestAdminAPIErrors(t *testing.T) {
 		{"POST", split, `{"even":1,"keys":["a"]}`, 400, "give one of"},
 		{"POST", split, `{"even":3}`, 400, "no rows"},
 		{"POST", split, `{"even":5000}`, 400, "1 to 4096"},
-		{"POST", split, `{"even":2,"partitions":3}`, 400, "goes with"},
+		{"POST", split, `{"even":2,"partitions":3}`, 400, "needs"},
 		{"POST", split, `{"keys":[]}`, 400, "empty"},
 		{"POST", split, `{"keys":[5]}`, 400, "5 is not a value of the STRING partition key pk1"},
 		{"POST", split, `{"keys":[null]}`, 400, "not a value"},

@@ -55,7 +55,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 		return err
 	}
 	if table != "" && c.Choices != (store.Choices{}) {
-		return errors.New("choices and the index delay apply to all tables; do not name one")
+		return errors.New("choices and the index delay apply to all tables; do not name a table")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -56,7 +56,7 @@ func (c *chosen) hidden(row []byte, cell *wire.Cell) bool {
 	return false
 }
 
-// deletionKey joins a row key and a name. It includes the length, because keys may contain any bytes.
+// deletionKey joins a row key and a name. It ends with the name's length, because both may contain any bytes.
 func deletionKey(row, name []byte) string {
 	return string(row) + "\x00" + string(name) + string([]byte{byte(len(name)), byte(len(name) >> 8)})
 }

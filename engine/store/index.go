@@ -292,10 +292,10 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 		}
 		closer.Close()
 		if !ok {
-			return nil, fmt.Errorf("read row: it is damaged")
+			return nil, fmt.Errorf("a row of table %s is damaged", r.meta.Name)
 		}
 	} else if err != pebble.ErrNotFound {
-		return nil, fmt.Errorf("read row: %w", err)
+		return nil, fmt.Errorf("read row of table %s: %w", r.meta.Name, err)
 	}
 	to := w.batch
 	delay := w.store.choices.get().IndexDelay

@@ -54,10 +54,10 @@ const maxTime = 1<<63 - 1
 func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wire.Error {
 	s.late.mu.Lock()
 	defer s.late.mu.Unlock()
-	// After a crash, either the changes or their results exist.
+	// Each batch holds changes and deletes their keys, so that after a crash either the changes or their results exist.
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
 		if len(value) < 8 {
-			return false, fmt.Errorf("an index change is damaged")
+			return false, fmt.Errorf("a delayed index change is damaged")
 		}
 		if int64(binary.BigEndian.Uint64(value)) > until {
 			return false, nil

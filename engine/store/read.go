@@ -83,7 +83,7 @@ type reader struct {
 func (r *reader) row(value []byte) (returned bool, err error) {
 	cells, ok := readRow(value, r.cells[:0])
 	if !ok {
-		return false, fmt.Errorf("row is damaged")
+		return false, fmt.Errorf("a row of table %s is damaged", r.meta.Name)
 	}
 	there := true
 	if r.meta.Of != "" {
@@ -237,7 +237,7 @@ func (s *scanner) scan(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if s.key, ok = s.keys.read(s.it.Key()); !ok {
-			return fmt.Errorf("key is damaged")
+			return fmt.Errorf("a key of table %s is damaged", s.meta.Name)
 		}
 		if n == wire.MaxRangeRows || s.limit > 0 && returned == s.limit {
 			s.endPage()
@@ -332,7 +332,7 @@ func (s *scanner) copyRow(value []byte) (answered bool, size int, err error) {
 	}
 	s.rows = s.writer.End()
 	if r.damaged {
-		return false, 0, fmt.Errorf("row is damaged")
+		return false, 0, fmt.Errorf("a row of table %s is damaged", s.meta.Name)
 	}
 	if stored > 0 && kept == 0 { // the row is gone
 		s.rows = s.rows[:from]

@@ -104,7 +104,7 @@ type cutter struct {
 	points [][]byte
 }
 
-var errDamagedKey = errors.New("key is damaged")
+var errDamagedKey = errors.New("a key of the table is damaged")
 
 func (c *cutter) add(key []wire.Cell) {
 	c.points = append(c.points, wire.AppendRow(wire.AppendHeader(nil), key[:1], nil))

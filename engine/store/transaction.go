@@ -152,8 +152,8 @@ func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Ce
 	return t.table.meta.Load().Name, t.key, true
 }
 
-// EndTransaction commits or aborts a transaction. A commit applies all writes or none, and returns when they are on
-// disk. After an error the transaction is still open, unless the outcome is unknown.
+// EndTransaction commits or aborts a transaction. A commit applies all writes or none, and is as durable as Write.
+// After an error the transaction is still open, unless the outcome is unknown.
 func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commit bool) *wire.Error {
 	b, err := s.endTransaction(ctx, id, commit)
 	if err == nil && b != nil && !s.o.NoSync {

@@ -22,8 +22,8 @@ type TableWrite struct {
 	Outcomes   []wire.Outcome
 }
 
-// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error means that nothing
-// of the request was applied, unless its code is CodeInternalServerError.
+// Write applies the rows in order, in one Pebble batch, and returns when they are on disk (unless NoSync is set). An
+// error means that nothing of the request was applied, unless its code is CodeInternalServerError.
 //
 // If atomic is set, all or none of each table's rows are applied; if none, every row of the table has the first error.
 // The rows of a table must have the same partition key.
@@ -389,7 +389,7 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	closer.Close()
 	cells, ok := readRow(w.before, cells)
 	if !ok {
-		return cells, false, fmt.Errorf("read row of table %s: it is damaged", r.meta.Name)
+		return cells, false, fmt.Errorf("a row of table %s is damaged", r.meta.Name)
 	}
 	rules := r.meta.rules(w.now)
 	stored := len(cells)
