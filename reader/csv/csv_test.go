@@ -498,7 +498,7 @@ func TestDialectIsDetectedOrRefused(t *testing.T) {
 		"apostrophes":                 {"id,v\n1,it's\n2,'tis o'clock\n", ",", '"', 0, ""},
 		"a fault beside one quote":    {"id,v\n1,\"a\" \n2,\"b\"\n", "", 0, 0, "2 ways"},
 		"a fault beside many quotes":  {"id,v\n1,\"a\" \n" + strings.Repeat("2,\"b\"\n", 10), ",", '"', 0, ""},
-		"a title before the header":   {"report\na,b\n1,2\n3,4\n", "", 0, 0, "records but the first have 2 fields"},
+		"a title before the header":   {"report\na,b\n1,2\n3,4\n", "", 0, 0, "most records have 2 fields, but not the first"},
 		"escaped quotes in two":       {"a,b\n\"x\\\",y\",3\n\"z\\\",w\",4\n\"q\",5\n", ",", '"', '\\', ""},
 		"apostrophes, one at edges":   {"id,v\n" + strings.Repeat("1,it's\n", 9) + "2,'q'\n", ",", '"', 0, ""},
 		"two kinds of quotes":         {"id,v\n" + strings.Repeat("\"a\",'b'\n", 9), "", 0, 0, "2 ways"},
