@@ -67,6 +67,10 @@ func does(code string) string {
 	switch {
 	case code == "OTSRequestBodyTooLarge":
 		return "sends the rows in smaller requests, and rejects a row that is refused alone"
+	case code == "OTSForbiddenUpdateCapacityUnit" || code == "OTSObjectAlreadyExist": // only for tables
+		return "stops before any row, exit code 1"
+	case code == "OTSTooFrequentReservedThroughputAdjustment":
+		return "waits and then tries to change the throughput once more"
 	case client.InstanceThrottled(code):
 		return "sends the row again and sends less to all partitions"
 	}

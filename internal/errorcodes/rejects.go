@@ -21,7 +21,7 @@ var rejects = []Entry{
 	reject("DuplicateCell", "the record has a column twice, with the same timestamp or without one, or `--rename` makes "+
 		"two of its columns one", "leave one of them out"),
 	reject("EmptyKey", "the first part of a computed key is empty, so all such rows would be in one place",
-		"give a value with ?? in the key's expression"),
+		"write `Name == \"\" ? \"none\" : Name` instead"),
 	reject("ExpressionError", "an expression cannot be computed for this record",
 		"see the message; tsimport explain computes an expression for one value"),
 	reject("FolderDiffers", "with --path-columns, the record's own column and its folder give different values",

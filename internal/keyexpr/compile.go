@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -262,29 +261,13 @@ func (c *compiler) column(name string) *node {
 }
 
 func (c *compiler) unknownColumn(name string) refusal {
-	var names []string
+	var names, list []string
 	for _, in := range c.program.env.Columns {
-		names = append(names, in.Name)
+		names, list = append(names, in.Name), append(list, columnText(in.Name))
+	}
+	if len(list) > 20 {
+		list = append(list[:20], "…")
 	}
 	hint := cmp.Or(suggest.Hint(name, names), ";")
-	return refusef("unknown column %q%s The input has %s", name, hint, c.columnList())
-}
-
-func (c *compiler) columnList() string {
-	var names []string
-	for i, in := range c.program.env.Columns {
-		if i == 20 {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, columnText(in.Name))
-	}
-	return strings.Join(names, ", ")
-}
-
-func (c *compiler) readFile(name string) ([]byte, error) {
-	if read := c.program.env.ReadFile; read != nil {
-		return read(name)
-	}
-	return os.ReadFile(name)
+	return refusef("unknown column %q%s The input has %s", name, hint, strings.Join(list, ", "))
 }

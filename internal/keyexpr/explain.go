@@ -164,7 +164,7 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 				brief(p.source), len(v.Bytes), table.MaxKeyBytes)}
 	case first && v.Type != table.Integer && len(v.Bytes) == 0:
 		return v, &table.Reason{Column: p.name, Code: CodeEmptyKey, Message: brief(p.source) +
-			" is empty, so the partition key would be empty; give a value"}
+			" is empty, so the partition key would be empty; give a value, as in x == \"\" ? \"none\" : x"}
 	}
 	return v, nil
 }

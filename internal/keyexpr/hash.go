@@ -16,9 +16,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// digest is a hash function. Its results have size bytes.
 type digest struct {
-	size   int
+	size   int // bytes of the hash
 	sum    func(sum *[32]byte, text []byte)
 	python string // formula for the whole hash in hexadecimal digits
 }

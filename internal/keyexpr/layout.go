@@ -110,9 +110,8 @@ next:
 
 // strftime maps the letters of directives to Go's layouts.
 var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04",
-	'S': "05", 'p': "PM",
-	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
-	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
+	'S': "05", 'p': "PM", 'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700",
+	'Z': "MST", 'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
 
 func fromStrftime(k *call, pattern string) (l timeLayout) {
 	for i := 0; i < len(pattern); i++ {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"unicode/utf8"
 
 	"example.com/tsimport/internal/exactcsv"
@@ -64,12 +65,17 @@ func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	if t := c.lookups[name]; t != nil {
 		return t
 	}
-	data, err := c.readFile(name)
+	read := c.program.env.ReadFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	data, err := read(name)
 	if err != nil {
 		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		panic(k.refusef("%s has %d bytes, over %d: codes for so many names gain little", name, len(data), maxLookupBytes))
+		panic(k.refusef("%s has %d bytes, the limit is %d; leave out names that do not occur", name, len(data),
+			maxLookupBytes))
 	}
 	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)

@@ -14,8 +14,7 @@ import (
 
 // native is the set of binary operators that are compiled here and do not need the expression language's machine.
 var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true,
-	"<=": true,
-	">":  true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
+	"<=": true, ">": true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
 
 func number(t table.Type) bool { return t == table.Integer || t == table.Double }
 

@@ -106,8 +106,7 @@ func pythonName(name string) string {
 
 // words is the set of keywords of the expression language.
 var words = map[string]bool{"in": true, "or": true, "and": true, "not": true, "matches": true, "contains": true,
-	"startsWith": true,
-	"endsWith":   true, "let": true, "true": true, "false": true, "nil": true, "if": true, "else": true}
+	"startsWith": true, "endsWith": true, "let": true, "true": true, "false": true, "nil": true, "if": true, "else": true}
 
 func identifier(name string) bool {
 	for i, r := range name {

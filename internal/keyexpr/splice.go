@@ -84,7 +84,8 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 				return false
 			}
 			if i == 0 && len(e.buf) == start {
-				return e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; such rows share a key prefix", brief(x.src))
+				return e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; give a value, as in x == \"\" ? \"none\" : x",
+					brief(x.src))
 			}
 			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {
 				r, _ := utf8.DecodeRune(e.buf[start+at:])
