@@ -18,7 +18,7 @@ type Backoff struct {
 func (b Backoff) After(attempt int) time.Duration {
 	d := b.Max
 	if shift := attempt - 1; shift < 32 && b.Base<<shift < b.Max {
-		d = b.Base << max(shift, 0)
+		d = b.Base << shift
 	}
 	half := int64(d / 2)
 	if half <= 0 {

@@ -151,7 +151,6 @@ func (p *Pacer) isNoise(sent time.Time, units, accepted float64) bool {
 	return ok
 }
 
-// hear updates the share of rows refused as noise.
 func (p *Pacer) hear(refused, units float64) {
 	e := &p.evidence
 	e.noise += (refused/units - e.noise) * min(1, units/(noiseOver*p.perRow))

@@ -147,7 +147,6 @@ func (c *inFlightLimit) serving(now time.Time) (n int) {
 	return n
 }
 
-// serve notes how many seconds an answer to accepted rows took.
 func (c *inFlightLimit) serve(took float64) {
 	if c.signs.heard++; c.signs.heard > inFlightForget || c.signs.served[0] == 0 {
 		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0

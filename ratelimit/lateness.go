@@ -155,7 +155,7 @@ type ways struct {
 	all, queued int // answers, and answers to lanes that meet a queue; halved in each period
 }
 
-// tell takes a lane's answer before the lane's pacer does.
+// tell takes a lane's answer before the lane's pacer does, and tells the pacer the way of other lanes.
 func (w *ways) tell(p *Pacer, sent, now time.Time) {
 	took := now.Sub(sent).Seconds()
 	if w.since.IsZero() || now.Sub(w.since) > wayFor {

@@ -29,8 +29,6 @@ type quota struct {
 }
 
 const (
-	second = time.Second // quotas are per second
-
 	pushTime       = 0.015 // a batch of a push holds the rows of this many seconds
 	pushRows       = 5.0   // minimum rows of such a batch
 	leastReach     = 0.05
@@ -65,7 +63,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 		p.credit.level = max(p.credit.level, 0)
 	}
 	refused = p.forCapacity(units, refused, pushing)
-	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // at first, the push has used up a hold's window
+	if refused > 0 && (pushing || now.Sub(p.probe.since) > time.Second) { // at first, the push has used up a hold's window
 		if q.first.IsZero() {
 			q.first = answered
 		}
@@ -77,7 +75,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 		if pushing && answered.Sub(q.from) > unthrottledFor {
 			p.pushed(now)
 		}
-	case answered.Sub(q.first) < second:
+	case answered.Sub(q.first) < time.Second:
 	case pushing:
 		p.pushed(now)
 	default:
@@ -108,7 +106,7 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	if p.phase != inCruise || !p.gauge.dead {
 		return false
 	}
-	rate := p.recent.between(p.line.throttledAt.Add(-second), answered) - accepted
+	rate := p.recent.between(p.line.throttledAt.Add(-time.Second), answered) - accepted
 	if rate < idleRows*p.perRow {
 		return false
 	}
@@ -209,7 +207,7 @@ func (p *Pacer) refusedInHold(now time.Time) {
 // acceptedUntil returns the units accepted in the second before a refusal, including those just before that second.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
-	return p.recent.between(refused.Add(-second-blur), refused)
+	return p.recent.between(refused.Add(-time.Second-blur), refused)
 }
 
 func (p *Pacer) owe(units float64) {

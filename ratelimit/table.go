@@ -217,7 +217,7 @@ func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) 
 		r.units < tableLeast*t.pace.rate {
 		return false
 	}
-	t.pace.setRate(max(t.pace.rate, t.pace.recent.between(met.Add(-second), met)))
+	t.pace.setRate(max(t.pace.rate, t.pace.recent.between(met.Add(-time.Second), met)))
 	t.begin(now)
 	return true
 }

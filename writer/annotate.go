@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Options has what some loads need besides plain writing. Zero fields are unused. The workers of a load share it.
+// Options holds what some loads need besides plain writes. Zero fields are unused. The workers of a load share it.
 type Options struct {
 	AutoIncrement *AutoIncrement  // for puts of rows with a placeholder in their key, which the service numbers
 	Stamps        *Stamps         // for updates: cells without a timestamp get that of the row's outcome
@@ -84,7 +84,6 @@ func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error
 	return nil
 }
 
-// annotateIncrements adds marks and conditions to increments.
 func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error) {
 	d := &w.sent
 	for _, r := range rows {
@@ -112,7 +111,7 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 	return part(d.data, d.ends, i)
 }
 
-// condition returns the i-th row's condition; nil means that there is none but the existence condition.
+// condition returns the i-th row's condition; nil means only the existence condition.
 func (d *annotated) condition(i int) []byte {
 	if len(d.condEnds) == 0 {
 		return nil
@@ -206,7 +205,8 @@ func (s *Stamps) AtFault(ms int64) bool {
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged makes a condition of each row's cell that says what the stored row must equal; none means no row.
+// annotateUnchanged turns each row's cell table.UnchangedColumn into a condition on the stored row. Without such a
+// cell, no row may be stored.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	for i, r := range rows {

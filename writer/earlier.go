@@ -50,7 +50,7 @@ const (
 	earlierRanges = 32
 )
 
-// read reads the table unless that was tried before. The keys of the sought rows help to divide it.
+// read reads the table once, if begin allows it. The keys of the sought rows help to divide it.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	if !p.begin(rows) {
 		p.reading.Wait()
@@ -81,7 +81,6 @@ func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	}
 }
 
-// begin reports whether to read the table for the rows.
 func (p *Earlier) begin(rows []table.Ref) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

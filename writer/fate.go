@@ -67,7 +67,7 @@ func errorText(err error) (code, message string) {
 	return "", client.Describe(err)
 }
 
-// refusal is the reason given for a refused row. It is kept, as all rows of a throttled request have the same reason.
+// refusal is the last refused row's reason, converted once because all rows of a throttled request have the same one.
 type refusal struct{ code, message, line string }
 
 func (r *refusal) say(a *answered) {
@@ -78,7 +78,6 @@ func (r *refusal) say(a *answered) {
 	r.line = client.OneLine(r.message)
 }
 
-// outcome returns the outcome of a row, given its answer.
 func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outcome, error) {
 	if a.ok {
 		return table.Outcome{Fate: table.Written, WriteCU: a.writeCU}, nil

@@ -83,7 +83,7 @@ func NewIncrements(r MarkReader, mark, run string) *Increments {
 	filter := binary.AppendUvarint([]byte{1 << 3, 1, 2<<3 | 2}, uint64(len(single)+length+len(c.after)))
 	filter = append(filter, single...)
 	// A Condition: row_existence (1): IGNORE, column_condition (2).
-	c.filter = binary.AppendUvarint([]byte{tagRowExistence, expectations[table.Ignore], 2<<3 | 2},
+	c.filter = binary.AppendUvarint([]byte{tagRowExistence, expectations[table.Ignore], tagColumnCondition},
 		uint64(len(filter)+length+len(c.after)))
 	c.filter = append(c.filter, filter...)
 	return c
@@ -169,7 +169,7 @@ func (c *Increments) name(r table.Ref, name string) {
 	c.refused[string(r.Key())] = append(was, name)
 }
 
-// writeCounted sends the rows, and finds out why a row's mark was not lower.
+// writeCounted sends the rows. For rows that were not written, it finds out why their marks were not lower.
 func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats, err := w.write(rows, repeated, outcomes, false)
 	c := w.options.Increments
@@ -233,8 +233,7 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 	own, found := strings.CutPrefix(m.text, c.Run+".")
 	switch {
 	case !m.any:
-		// The row has been deleted meanwhile.
-		return
+		return // the row, or its mark, has been deleted meanwhile
 	case m.odd:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
 			Message: fmt.Sprintf("column %s of the row holds a value that is not a mark; give another --mark-column", c.Mark)}

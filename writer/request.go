@@ -18,17 +18,18 @@ import (
 //
 // Lengths precede messages. Those of rows are known from their encoding; the others are computed without reading a row.
 const (
-	tagTable        = 1<<3 | 2
-	tagAtomic       = 3 << 3
-	tagTableName    = 1<<3 | 2
-	tagRow          = 2<<3 | 2
-	tagType         = 1 << 3
-	tagRowChange    = 2<<3 | 2
-	tagCondition    = 3<<3 | 2
-	tagRowExistence = 1 << 3
-	tagReturn       = 4<<3 | 2
-	tagReturnType   = 1 << 3
-	returnKey       = 1
+	tagTable           = 1<<3 | 2
+	tagAtomic          = 3 << 3
+	tagTableName       = 1<<3 | 2
+	tagRow             = 2<<3 | 2
+	tagType            = 1 << 3
+	tagRowChange       = 2<<3 | 2
+	tagCondition       = 3<<3 | 2
+	tagRowExistence    = 1 << 3
+	tagColumnCondition = 2<<3 | 2
+	tagReturn          = 4<<3 | 2
+	tagReturnType      = 1 << 3
+	returnKey          = 1
 )
 
 // The service's numbers for the modes and the existence conditions.

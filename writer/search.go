@@ -9,7 +9,8 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is the number of rows in a search's first page: the row is usually its key's newest or missing. Pages grow.
+// firstPage is the number of rows in a search's first page. It is small, as the row is usually its key's newest or
+// missing.
 const firstPage = 8
 
 // maxPage limits the rows of an answer.

@@ -13,9 +13,6 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// tagColumnCondition begins the column condition in a row's condition.
-const tagColumnCondition = 2<<3 | 2
-
 // annotateWhen gives each row its column condition, at every attempt, so that a late attempt overwrites no newer data.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
@@ -111,7 +108,6 @@ func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	return true, nil
 }
 
-// get reads the stored row with a decoded row's key.
 func (w *Writer) get(decoded *plainbuffer.Decoded, versions int32) (*tablestore.GetRowResponse, error) {
 	key := new(tablestore.PrimaryKey)
 	for _, c := range decoded.Key {

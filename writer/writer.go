@@ -125,7 +125,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized returns an error if all of several rows have an undocumented code, as single rows are not the cause.
+// allUnrecognized returns an error if all of several rows have an undocumented code: then no single row is the cause.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]

@@ -37,11 +37,8 @@ func newIterator(s *Sorter, runs []*run, from, to []byte) *Iterator {
 // open moves a cursor to its first item at or after from.
 func (it *Iterator) open(c *cursor, from []byte) {
 	for it.err == nil {
-		ok, err := c.next()
-		if err != nil {
-			it.err = err
-		}
-		if !ok || err != nil {
+		var ok bool
+		if ok, it.err = c.next(); !ok || it.err != nil {
 			return
 		}
 		if bytes.Compare(c.key, from) >= 0 {
@@ -70,9 +67,8 @@ func (it *Iterator) Next() bool {
 }
 
 func (it *Iterator) advance() {
-	ok, err := it.cursors[0].next()
-	if err != nil {
-		it.err = err
+	var ok bool
+	if ok, it.err = it.cursors[0].next(); it.err != nil {
 		return
 	}
 	if !ok {

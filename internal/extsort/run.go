@@ -123,12 +123,9 @@ func (c *cursor) next() (ok bool, err error) {
 	return true, nil
 }
 
-// batch is the number of items that readAhead touches.
-const batch = 32
-
 // readAhead touches the next items in the arena, so that the processor fetches them from memory in parallel.
 func (c *cursor) readAhead() {
-	c.ahead = min(batch, len(c.items))
+	c.ahead = min(32, len(c.items))
 	for i := range c.items[:c.ahead] {
 		item := &c.items[i]
 		if n := item.key + item.value; n > 0 {

@@ -183,13 +183,10 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime
 	}
-	var (
-		seen    []byte
-		since   time.Duration
-		epoch   int64
-		first   = o.Clock()
-		waiting bool
-	)
+	var seen []byte
+	var since time.Duration
+	var epoch int64
+	first, waiting := o.Clock(), false
 	if o.Seen != nil {
 		seen, since, epoch = o.Seen.body, o.Seen.at, o.Seen.epoch
 	}

@@ -65,7 +65,7 @@ func refusal(s Store, err error) error {
 		answer.Status == http.StatusInsufficientStorage:
 		return progress.Unfitf("%s is full: %w", s, err)
 	case isAnswer && answer.Status == http.StatusNotImplemented:
-		return progress.Unfitf("%s has no conditional puts: %w", s, err)
+		return progress.Unfitf("%s has no conditional puts, which locks need; use another place: %w", s, err)
 	}
 	return fmt.Errorf("%s: %w", s, err)
 }

@@ -64,17 +64,14 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	scheme = strings.ToLower(scheme)
 	bucket, prefix, _ := strings.Cut(rest, "/")
 	if why := objectstore.CheckBucket(scheme, bucket); why != "" {
-		return nil,
-			fmt.Errorf("%s://…: the part before the first / %s; write %s://bucket/prefix; keys come from the environment",
-				scheme, why, scheme)
+		return nil, fmt.Errorf("%s://…: the part before the first / %s; write %s://bucket/prefix; keys come from the "+
+			"environment", scheme, why, scheme)
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	var (
-		service objectstore.Service
-		err     error
-	)
+	var service objectstore.Service
+	var err error
 	if scheme == "s3" {
 		service, err = objectstore.NewS3(ctx, o.S3)
 	} else {

@@ -112,7 +112,6 @@ func (d *document) syntaxError(err error) refusal {
 	return refusal{fmt.Errorf("policy %s, line %s: not YAML: %s", d.name, m[1], m[2])}
 }
 
-// field is a known field of a mapping.
 type field[T any] struct {
 	name     string
 	required bool

@@ -74,8 +74,7 @@ func (p *Policy) Fits(t *Template) error {
 	}
 	if t.Zone != "" && t.Zone != p.Zone.String() {
 		return fmt.Errorf("the policy uses the time zone %s, but table %s holds a %s in the zone %s: leave the zone of the "+
-			"table out, or give the policy \"zone: %s\"",
-			p.Zone, t, t.Unit, t.Zone, t.Zone)
+			"table out, or give the policy \"zone: %s\"", p.Zone, t, t.Unit, t.Zone, t.Zone)
 	}
 	return nil
 }

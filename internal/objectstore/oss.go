@@ -96,7 +96,7 @@ func (correctClock) IsErrorRetryable(err error) bool {
 // skewedCode is the error code of both services for a request with a wrong time.
 const skewedCode = "RequestTimeTooSkewed"
 
-// plainOSS converts an error of the SDK, whose text has several lines, to an error of this package.
+// plainOSS converts an error of the SDK, whose text has several lines, to an error of this package. nil remains nil.
 func plainOSS(err error) error {
 	if service, ok := errors.AsType[*oss.ServiceError](err); ok {
 		return &Error{Status: service.StatusCode, Code: service.Code, Message: oneLine(service.Message),
@@ -172,9 +172,6 @@ func (s ossService) Put(ctx context.Context, bucket, key string, body io.ReadSee
 		request.ForbidOverwrite = oss.Ptr("true")
 	}
 	_, err := s.client.PutObject(ctx, request)
-	if err == nil {
-		return nil
-	}
 	err = plainOSS(err)
 	if answer, ok := errors.AsType[*Error](err); ok && absent && answer.Code == "FileAlreadyExists" {
 		return ErrExists
@@ -184,8 +181,5 @@ func (s ossService) Put(ctx context.Context, bucket, key string, body io.ReadSee
 
 func (s ossService) Delete(ctx context.Context, bucket, key string) error {
 	_, err := s.client.DeleteObject(ctx, &oss.DeleteObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key)})
-	if err != nil {
-		return plainOSS(err)
-	}
-	return nil
+	return plainOSS(err)
 }

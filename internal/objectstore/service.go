@@ -185,7 +185,7 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		if empty++; len(page.Objects) > 0 {
 			first := page.Objects[0].Key
 			if pages > 1 && first == last {
-				return fmt.Errorf("page %d of the listing repeats the previous one (%d objects); it would not end", pages, keys)
+				return fmt.Errorf("page %d of the listing repeats the previous one (%d objects), so it would not end", pages, keys)
 			}
 			empty, last = 0, first
 		}

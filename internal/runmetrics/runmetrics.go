@@ -37,7 +37,6 @@ type Rows struct {
 	N       int64
 }
 
-// labelNames are the labels of a run.
 var labelNames = []string{"command", "table", "load"}
 
 type labels [3]string

@@ -153,7 +153,7 @@ func (s *Store) reserve(k *kept) (file, error) {
 	}
 	extents, ok := s.space.take(k.disk)
 	if !ok {
-		return nil, fmt.Errorf("write spill frame: %w: %d bytes more than the limit of %d", ErrFull, k.disk, s.space.max)
+		return nil, fmt.Errorf("write spill frame: %w: %d bytes would exceed the limit of %d", ErrFull, k.disk, s.space.max)
 	}
 	k.extents = extents
 	s.measure()
@@ -205,8 +205,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	}
 	if crc32.Checksum(in, castagnoli) != k.sum {
 		return dst, fmt.Errorf("read spill frame of %d bytes in %s: its checksum does not match, so something else wrote "+
-			"to the file or the disk is damaged; run again with another TMPDIR",
-			k.disk, folder.framesPath())
+			"to the file or the disk is damaged; run again with another TMPDIR", k.disk, folder.framesPath())
 	}
 	out, err := u.unpack(slices.Grow(dst, k.raw), k.raw)
 	if err != nil {

@@ -57,7 +57,6 @@ func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, acce
 	return body, nil
 }
 
-// withoutSecrets returns an address without the parts that may be secret.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -127,7 +126,6 @@ func signerOf(keys common.Credentials) *signer {
 	return s
 }
 
-// signer computes signatures with one secret.
 type signer struct {
 	secret            string
 	mac               hash.Hash

@@ -49,7 +49,6 @@ func newCompression(mode string) *compression {
 	return c
 }
 
-// wanted reports whether to compress a body of this size.
 func (c *compression) wanted(size int) bool {
 	if c == nil || size < leastCompressed {
 		return false
@@ -79,7 +78,6 @@ func (c *compression) deflate(dst, body []byte) []byte {
 	return to.bytes
 }
 
-// limitedBuffer is a buffer that holds at most most bytes.
 type limitedBuffer struct {
 	bytes []byte
 	most  int

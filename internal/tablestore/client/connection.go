@@ -188,7 +188,6 @@ func (s *Sender) post(operation string, was int) error {
 	return s.roundTrip(operation, header, body)
 }
 
-// send sends the request in buf and reads the response.
 func (s *Sender) send(operation string, header http.Header, length int) (err error) {
 	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
 		return &notSent{err}
@@ -246,7 +245,6 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	return err
 }
 
-// request makes a request for base.
 func (s *Sender) request(operation string, header http.Header, body *requestBody) *http.Request {
 	u := s.urls[operation]
 	if u == nil {

@@ -91,7 +91,6 @@ func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	return row.End(), nil
 }
 
-// pack encodes rows of the SDK.
 func (p *page) pack(rows []*tablestore.Row) error {
 	names := plainbuffer.Names{}
 	var out []byte

@@ -2,7 +2,6 @@ package client
 
 import (
 	"net/http"
-	"strconv"
 	"unsafe"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -35,8 +34,7 @@ func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory
 // get requests the page. If take did not take the rows, the SDK has decoded them.
 func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.GetRangeResponse, error) {
 	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
-	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
-	recordings.Store(id, p)
+	id := trace("range", p)
 	defer recordings.Delete(id)
 	req.SetTraceID(id)
 	return s.GetRange(req)

@@ -239,7 +239,6 @@ func (p *pool) short(links int) {
 	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
 }
 
-// raised raises the limit if it is time.
 func (p *pool) raised(now time.Time) {
 	if p.limit < p.most && !now.Before(p.raise) {
 		p.limit = min(p.limit+p.step, p.most)

@@ -47,7 +47,6 @@ func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definit
 	return a.create(name, key, d, func() error { return a.post("CreateTable", request) })
 }
 
-// post sends a request that the SDK's client cannot make.
 func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 	body, err := proto.Marshal(protoadapt.MessageV2Of(request))
 	if err != nil {

@@ -118,7 +118,6 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// again returns the body for the transport's next attempt.
 func (b *requestBody) again(body []byte) *requestBody {
 	next := &requestBody{rest: body, progress: b.progress}
 	b.next = next

@@ -87,7 +87,7 @@ func (a *Admin) description(name string) (answer []byte, err error) {
 func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
-	id := answer.start()
+	id := trace("describe", answer)
 	defer recordings.Delete(id)
 	req.SetTraceID(id)
 	err = answered(func() (err error) {
@@ -143,10 +143,10 @@ var (
 	lastTrace  atomic.Int64
 )
 
-// start makes the transport record the response to the request with the returned trace ID.
-func (r *recording) start() string {
-	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
-	recordings.Store(id, r)
+// trace makes the transport give the response to the request with the returned trace ID to a *recording or *page.
+func trace(kind string, to any) (id string) {
+	id = "tsimport-" + kind + "-" + strconv.FormatInt(lastTrace.Add(1), 10)
+	recordings.Store(id, to)
 	return id
 }
 

@@ -207,9 +207,8 @@ func (a *Admin) Opened(name string) (*Table, error) {
 			return t, err
 		}
 		if patience.Over(time.Now()) {
-			return nil,
-				fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not exist: %w", name,
-					OpensWithin, err)
+			return nil, fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not "+
+				"exist: %w", name, OpensWithin, err)
 		}
 		if err := ratelimit.Wait(a.Context, backoff.After(attempt)); err != nil {
 			return nil, err
@@ -249,7 +248,6 @@ func (a *Admin) try(op func() error) error {
 	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
 }
 
-// tryFor is like try, but retries for at most most.
 func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	const base = 100 * time.Millisecond // patience counts at most a quarter of its time between two attempts
 	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, most/4))}

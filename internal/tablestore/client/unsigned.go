@@ -28,7 +28,8 @@ func AcceptUnsigned() (bool, error) {
 	}
 }
 
-// mustBeSigned is the set of operations that delete rows or change tables. AcceptUnsigned does not apply to them.
+// mustBeSigned is the set of operations that change or delete a table, a column or an index, or delete a single row.
+// AcceptUnsigned does not apply to them.
 var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true,
 	"/DeleteDefinedColumn": true}
 
@@ -41,7 +42,6 @@ const (
 	refused                 // any other refusal
 )
 
-// decision is the reaction to a response.
 type decision uint8
 
 const (

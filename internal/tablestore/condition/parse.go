@@ -121,7 +121,6 @@ func (n *node) filter(value func(string) table.Value, absentFails bool) tablesto
 	return c
 }
 
-// reader converts a syntax tree to nodes.
 type reader struct {
 	when  bool
 	count int
@@ -192,7 +191,6 @@ func (r *reader) joined(n *ast.BinaryNode, not bool, by, contrary tablestore.Log
 type operand struct {
 	stored, new string
 	value       table.Value
-	literal     bool
 }
 
 func (r *reader) comparison(n *ast.BinaryNode, not bool) (*node, error) {
@@ -211,30 +209,25 @@ func (r *reader) comparison(n *ast.BinaryNode, not bool) (*node, error) {
 	if not {
 		op = opposite[op]
 	}
-	switch {
-	case left.stored == "" || right.stored != "":
+	if left.stored == "" || right.stored != "" {
 		return nil, fmt.Errorf("the service cannot check %s: it compares one column of the row in the table with a value", n)
-	case right.new == "" && !right.literal:
-		return nil, fmt.Errorf("the service cannot check %s", n)
 	}
 	return &node{column: left.stored, op: comparators[op], new: right.new, value: right.value}, nil
 }
 
 func (r *reader) operand(n ast.Node) (o operand, err error) {
-	literal := func(v table.Value) (operand, error) { return operand{value: v, literal: true}, nil }
 	switch n := n.(type) {
 	case *ast.IntegerNode:
-		return literal(table.Value{Type: table.Integer, Int: int64(n.Value)})
+		return operand{value: table.Value{Type: table.Integer, Int: int64(n.Value)}}, nil
 	case *ast.FloatNode:
-		return literal(table.Value{Type: table.Double, Double: n.Value})
+		return operand{value: table.Value{Type: table.Double, Double: n.Value}}, nil
 	case *ast.StringNode:
-		return literal(table.Value{Type: table.String, Bytes: []byte(n.Value)})
+		return operand{value: table.Value{Type: table.String, Bytes: []byte(n.Value)}}, nil
 	case *ast.BoolNode:
-		return literal(table.Bool(n.Value))
+		return operand{value: table.Bool(n.Value)}, nil
 	case *ast.UnaryNode:
 		of, err := r.operand(n.Node)
-		if err == nil && n.Operator == "-" && of.literal &&
-			(of.value.Type == table.Integer || of.value.Type == table.Double) {
+		if err == nil && n.Operator == "-" && (of.value.Type == table.Integer || of.value.Type == table.Double) {
 			of.value.Int, of.value.Double = -of.value.Int, -of.value.Double
 			return of, nil
 		}

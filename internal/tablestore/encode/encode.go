@@ -140,7 +140,7 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 	for i := range e.keys {
 		v := values[i]
 		if i == e.numbered && i > 0 {
-			size += e.keys[i].Len() + numberBytes
+			size += e.keys[i].Len() + table.Value{Type: table.Integer}.Size()
 			continue
 		}
 		if v.Type == table.Null {
@@ -157,9 +157,6 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 	}
 	return size, nil
 }
-
-// numberBytes is the accounted size of an integer.
-const numberBytes = 8
 
 // cells encodes the attribute cells, or only checks them if r is nil. It returns size, the key's size, plus theirs.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {

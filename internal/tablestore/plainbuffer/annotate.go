@@ -131,7 +131,6 @@ func StampBytes(row []byte) (n int) {
 
 const stampBytes = 9 // a tag and eight bytes
 
-// walker iterates over a row's cells.
 type walker struct {
 	rest []byte // bytes after the current cell
 	data bool   // the current cell is an attribute

@@ -79,7 +79,7 @@ func Find(name string) (*Profile, error) {
 	return p, nil
 }
 
-// read reads the file of profiles. It returns no profiles if there is no file.
+// read returns no profiles if there is no file.
 func read(name string) (map[string]entry, error) {
 	if name == "" {
 		return nil, nil

@@ -73,7 +73,6 @@ func (f *Growing) Write(r *Fields) error {
 	return f.csv.Write(r)
 }
 
-// begin begins the file with the header and the held rows.
 func (f *Growing) begin() (err error) {
 	f.Order = append(f.Order, slices.Sorted(maps.Keys(f.names))...)
 	f.Sections = []Section{{0, len(f.Order)}}

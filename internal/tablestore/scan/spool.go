@@ -27,13 +27,11 @@ type Spool struct {
 const spoolChunk = 256 << 10
 
 func NewSpool(w io.Writer) (*Spool, error) {
-	s := &Spool{w: w}
-	var err error
-	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderConcurrency(1)); err != nil {
+	packer, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
 	}
-	return s, nil
+	return &Spool{w: w, packer: packer}, nil
 }
 
 func (s *Spool) Write(r *Fields) error {
