@@ -34,7 +34,8 @@ type Summary struct {
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
 type BadInput struct{ Name, Reason string }
 
-// ErrTooManyBad means that more than one input, and more than a tenth of all inputs, are bad. The others were loaded.
+// ErrTooManyBad means that so many inputs are newly bad that the others may be too: 100, or more than one and more than
+// a tenth of the inputs. The others were loaded.
 var ErrTooManyBad = errors.New("so many inputs are bad that the request or the input location may be wrong")
 
 func badInputs(bad []keep.BadInput) (all []BadInput) {

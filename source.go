@@ -11,7 +11,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// gatherFor is how long rows wait for others before they are handed to the load, unless the load is idle or flushing.
+// gatherFor is how long rows wait for others before they are handed to the load, unless their buffer fills, a Flush
+// waits or Close was called.
 const gatherFor = 2 * time.Millisecond
 
 // origin provides the rows of a Loader to the load.

@@ -63,7 +63,8 @@ func (k *Keys) Columns() []KeyColumn {
 	return []KeyColumn{{Name: "id"}}
 }
 
-// Next returns the next key: the integer columns in order, and the string column, in the memory of its arguments.
+// Next returns the next key, in the memory of its arguments: the integers of all columns in order, with 0 in place of
+// the string column, and the string.
 func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	n := k.n
 	k.n++

@@ -116,16 +116,13 @@ func newCardGenerator(s StudentCards) *cardGenerator {
 // each calls f with the arrival numbers of the rows in the given order.
 func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	switch order {
-	case "", Arrival:
-		for i := range g.rows {
-			if err := f(i); err != nil {
-				return err
-			}
-		}
-	case Random:
+	case "", Arrival, Random:
 		shuffle := newPermutation(g.rows, g.seed^0x5)
 		for i := range g.rows {
-			if err := f(shuffle.at(i)); err != nil {
+			if order == Random {
+				i = shuffle.at(i)
+			}
+			if err := f(i); err != nil {
 				return err
 			}
 		}

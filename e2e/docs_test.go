@@ -302,7 +302,7 @@ func TestLocalServerPagesRun(t *testing.T) {
 // before maps pages to commands that create things that the reader already has, such as files or an interrupted load.
 var before = map[string][]string{
 	"how-to/after-an-incident.md": {
-		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
+		`tsimport load orders.csv -t interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
 			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do kill -0 $!; sleep 0.05; done; kill -9 $!; ! wait $!`,
 	},
 	"copy.md": {

@@ -396,7 +396,7 @@ func TestJobPlanReportsRunningJob(t *testing.T) {
 		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20, state: "+
 			"st}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance))
 	plan := []string{"run", "job.yaml", "--plan"}
-	text := p.ends(0, plan, "it would be made")
+	text := p.ends(0, plan, "it would be created")
 	conformance.True(t, !strings.Contains(text, "running"), "before: %s", text)
 	conformance.Equal(t, there(p.path("tsimport-runs"))(), false, "a plan made a folder of runs")
 	job := p.start("run", "job.yaml", "-q")

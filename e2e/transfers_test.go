@@ -155,6 +155,7 @@ func TestUnsignedAnswersDestroyNothing(t *testing.T) {
 			says = append(says, "has no signature")
 		}
 		p.ends(max(code, 1), []string{"table", "drop", "t", "--yes"}, says...)
+		p.ends(max(code, 1), []string{"table", "delete", "t", "--prefix", "a"}, says...)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"example.com/tsimport/bench"
@@ -105,10 +104,10 @@ func (c *Config) checkSearch() error {
 	case c.Rate > 0:
 		return plan.Usagef("--find-max and --rate: give only one of them; --start-rate sets where the search begins")
 	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
-		return plan.Usagef("--max-p99 and --step: want more than 0, and --step at least 100ms")
+		return plan.Usagef("--max-p99: want 0 (no limit) or more; --step: want at least 100ms")
 	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
 		return plan.Usagef("--max-throttled: want 0%% to 99%%")
-	case !(s.Start >= 1 && s.Start <= maxRate) || math.IsNaN(s.Start):
+	case !(s.Start >= 1 && s.Start <= maxRate):
 		return plan.Usagef("--start-rate: want 1 to %.0f rows a second", maxRate)
 	}
 	return nil

@@ -41,7 +41,8 @@ type run struct {
 }
 
 // Run runs the benchmark. When gentle ends, requests in flight finish, and the result covers the time until then. When
-// hard ends, requests are cancelled. Run drops the table that it created. The result is nil if nothing was measured.
+// hard ends, requests are cancelled. Run drops the table that it created, unless c.Keep is set. The result is nil if
+// nothing was measured.
 func Run(gentle, hard context.Context, c Config) (res *result.Result, err error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func spreadCommand() *cli.Command {
 			"  baseline       the official SDK, 200 rows per request in file order, 32 workers, the SDK's retries\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
-			"After a load by tsimport it compares every row of the table with the file. Exit code 1 means that they differ.",
+			"After a load by tsimport it compares every row of the table with the file, and ends with 1 if they differ.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
 			&cli.StringFlag{Name: "order", Usage: "sorted (CardID), arrival or random", Value: string(bench.Sorted)},

@@ -156,7 +156,7 @@ var ofLoads = []*Option{
 		Values: []string{"refuse", "null"},
 		Usage:  "if files lack columns: refuse to load the files (refuse), or load their rows without them (null)"},
 	{Name: "limit", Kind: Whole, Want: "0 (no limit) or more", Group: files, OfInputs: true, In: Load | Sync | Verify,
-		Usage: "stop after `N` records"},
+		Usage: "stop after `N` records; 0 means no limit"},
 	{Name: "drop-expired", Kind: Switch, Group: rows, Typed: true, In: Load | Sync | Verify, Unused: Sync | Verify,
 		Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them " +
 			"(default: refuse to load)"},

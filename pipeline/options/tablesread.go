@@ -23,9 +23,9 @@ var ofTables = []*Option{
 	{Name: "columns", Kind: List, In: Export,
 		Usage: "only these attribute columns `A,B`, in this order"},
 	{Name: "limit", Kind: Whole, Want: "0 (no limit) or more", In: Export,
-		Usage: "stop after `N` rows"},
+		Usage: "stop after `N` rows; 0 means no limit"},
 	{Name: "fresh", Kind: Switch, In: Export, Scope: NotInJobs, Instead: "give tsimport run --fresh",
-		Usage: "start over (default: an interrupted export to a file is resumed)"},
+		Usage: "start over (default: an interrupted export to a file or folder is resumed)"},
 	{Name: "from-key", In: Copy | Export, NotEmpty: true,
 		Usage: "rows from `KEY` on: values of the first key columns, with commas between them; text unquoted or in quotes " +
 			"as in JSON, binary as 0x and hexadecimal digits"},

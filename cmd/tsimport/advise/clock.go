@@ -48,13 +48,11 @@ func findClock(c *column) clock {
 		return clock{}
 	}
 	if c.integer {
-		if timeName.MatchString(c.name) {
-			if unit := unixTimes(c.texts); unit != "" {
-				return clock{told: true, period: unit}
-			}
-		}
 		if !timeName.MatchString(c.name) {
 			return clock{}
+		}
+		if unit := unixTimes(c.texts); unit != "" {
+			return clock{told: true, period: unit}
 		}
 	}
 	for _, l := range layouts {

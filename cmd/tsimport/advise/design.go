@@ -36,8 +36,7 @@ func (s *survey) design() {
 			inKey = append(inKey, s.find(name))
 		}
 	} else {
-		f := s.splice(best.parts)
-		d.Keys = []string{f.Expression}
+		d.Keys = []string{s.splice(best.parts).Expression}
 	}
 	s.makeUnique(d, inKey)
 	d.Command = s.command(s.tableName(), d.Keys)

@@ -80,12 +80,13 @@ func (s *survey) note(format string, a ...any) {
 	s.report.Notes = append(s.report.Notes, fmt.Sprintf(format, a...))
 }
 
-func nameOf(parts []*column) string {
-	var names []string
-	for _, c := range parts {
+func nameOf(parts []*column) string { return strings.Join(namesOf(parts), "+") }
+
+func namesOf(columns []*column) (names []string) {
+	for _, c := range columns {
 		names = append(names, c.name)
 	}
-	return strings.Join(names, "+")
+	return names
 }
 
 // add judges a candidate and adds it to the report.
@@ -188,13 +189,10 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// monotonic reports whether values grow or fall in arrival order.
+// monotonic returns whether values grow or fall in arrival order: "increasing", "decreasing" or "no". Texts count by
+// their order, even if they are times.
 func (s *survey) monotonic(c *column) string {
-	place := c.code
-	if c.time >= 0 && s.arrival == c {
-		place = c.code // the order of the texts counts, even if they are times
-	}
-	switch up, down := s.kept.trend(place, s.order); {
+	switch up, down := s.kept.trend(c.code, s.order); {
 	case up > 0.6 && down < 0.05: // the rest may be equal
 		return "increasing"
 	case down > 0.6 && up < 0.05:

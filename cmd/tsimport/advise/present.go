@@ -165,11 +165,8 @@ func (s *survey) present() {
 		return
 	}
 	l.endValue()
-	p := &Present{PartitionKey: s.own[0].name, Partitions: s.Input.Bounds != nil, Ranges: l.ranges, Largest: l.top,
-		Uneven: []Unevenness{}}
-	for _, c := range s.own {
-		p.Key = append(p.Key, c.name)
-	}
+	p := &Present{Key: namesOf(s.own), PartitionKey: s.own[0].name, Partitions: s.Input.Bounds != nil, Ranges: l.ranges,
+		Largest: l.top, Uneven: []Unevenness{}}
 	s.report.Present = p
 	recent := s.recent()
 	for i := range p.Ranges {

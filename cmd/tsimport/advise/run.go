@@ -102,9 +102,8 @@ func (s *survey) onlyKey(in *rows) {
 	for _, k := range about.Unique {
 		s.Candidates = append(s.Candidates, k.Name)
 	}
-	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from "+
-		"a database makes its key from it; --candidates rates other columns, for a load from files",
-		strings.Join(s.Candidates, ", ")))
+	s.note("only the primary key of the source is rated (%s): a load from a database makes its key from it; --candidates "+
+		"rates other columns, for a load from files", strings.Join(s.Candidates, ", "))
 }
 
 func (s *survey) findOwn(in *rows) {
@@ -178,9 +177,8 @@ func (s *survey) read(ctx context.Context) error {
 		r.RowBytes = float64(s.bytes) / float64(s.rows)
 	}
 	if !s.kept.all() {
-		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns are based on %d of %d rows, "+
-			"in blocks of %d consecutive rows, 1 in %d; distinct and hottest values on all",
-			s.kept.rows, s.rows, keptBlock, s.kept.stride))
+		s.note("capacity shares, monotony and groups of columns are based on %d of %d rows, in blocks of %d consecutive "+
+			"rows, 1 in %d; distinct and hottest values on all", s.kept.rows, s.rows, keptBlock, s.kept.stride)
 	}
 	return err
 }
@@ -294,11 +292,7 @@ func (s *survey) split(name string) []*column {
 }
 
 func (s *survey) checkNames() error {
-	var names []string
-	for _, c := range s.columns {
-		names = append(names, c.name)
-	}
-	shown := names[:min(len(names), 20)]
+	shown := namesOf(s.columns[:min(len(s.columns), 20)])
 	if s.ArrivalBy != "" {
 		c := s.find(s.ArrivalBy)
 		if c == nil {

@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
-	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/tablescan"
 )
@@ -25,15 +24,16 @@ func adviseCommand(in *invocation) *cli.Command {
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + lookedHelp + "\nReads the input once and rates every column as a partition key: " +
-			"the share of the capacity of a table with --partitions\n" +
-			"that live traffic could use, in order of arrival, and a plain load in file order. The last lines are\n" +
-			"a load command with the recommended key. docs/advise.md explains each number.",
+			"the share of the planned table's capacity\n" +
+			"that live traffic in order of arrival, and a plain load in file order, could use. The last line is the load or\n" +
+			"copy command with the recommended key, if there is one. docs/advise.md explains each number.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
-			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second, taken by all partitions", Value: advise.DefaultRate},
+			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second, all that the partitions take", Value: advise.DefaultRate},
 			&cli.StringFlag{Name: "arrival-by",
-				Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
+				Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the order of the input " +
+					"or, in a table, of write times)"},
 			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a " +
 				"longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at " +
@@ -62,11 +62,8 @@ func adviseRun(c *call) error {
 		return err
 	}
 	report.EachKey(func(k *advise.Key) {
-		args := slices.Concat([]string{commandName()}, k.Command[:1], readFlagsOf(c), k.Command[1:])
-		for i, a := range args {
-			args[i] = input.Redact(a)
-		}
-		k.CommandText = commandLine(args)
+		k.CommandText = commandLine(redactedAll(slices.Concat([]string{commandName()}, k.Command[:1], readFlagsOf(c),
+			k.Command[1:])))
 	})
 	if c.of.JSON {
 		return printJSON(c, report)

@@ -19,7 +19,6 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// advicePrinter prints an advice report as text.
 type advicePrinter struct {
 	w      io.Writer
 	out    bytes.Buffer
@@ -99,7 +98,6 @@ func (p *advicePrinter) head(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
-// Widths of the table's columns.
 const (
 	barWidth     = 12
 	maxNameWidth = 32

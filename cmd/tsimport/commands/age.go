@@ -25,7 +25,7 @@ func ageCommand(in *invocation) *cli.Command {
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
 		Description: "Prints what the policy would change in tables that match the template. With --apply it makes these " +
-			"changes,\nreserved throughput no more often than the service allows, and exports expired tables as exact " +
+			"changes,\nreserved throughput at most once in --throughput-interval, and exports expired tables as exact " +
 			"archives, to a folder or an object store.\n" +
 			"With --drop-expired too, it drops each expired table after comparing it with its archive, or without an\n" +
 			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the " +
@@ -125,8 +125,7 @@ func ageTables(c *call) (err error) {
 	var stopped error
 	lack := slices.DeleteFunc(slices.Clone(plan.Items), func(i *apply.Item) bool { return !i.Exports() })
 	if c.Bool("apply") {
-		interval := c.Duration("throughput-interval")
-		interval = cmp.Or(interval, -1) // 0 would mean the default
+		interval := cmp.Or(c.Duration("throughput-interval"), -1) // 0 would mean the default
 		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait},
 			Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}

@@ -29,7 +29,6 @@ func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	return w.Flush()
 }
 
-// changesText describes the changes of a table.
 func changesText(plan *apply.Plan, i *apply.Item) string {
 	var parts []string
 	for _, s := range i.Settings() {
@@ -51,8 +50,7 @@ func changesText(plan *apply.Plan, i *apply.Item) string {
 	case i.Drop:
 		parts = append(parts, "drop"+how)
 	}
-	text := strings.Join(parts, ", ")
-	text = cmp.Or(text, "-")
+	text := cmp.Or(strings.Join(parts, ", "), "-")
 	if i.Note != "" {
 		text += "; note: " + i.Note
 	}

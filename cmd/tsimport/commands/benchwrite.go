@@ -19,9 +19,6 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// benchPrefix is the prefix of the names of bench write's tables.
-const benchPrefix = "tsimport_bench_"
-
 func benchCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
@@ -34,7 +31,7 @@ func benchWriteCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
 		Usage: "measure how fast a table takes rows",
-		Description: "Creates a table, writes generated rows to it, 200 a request and each request to one partition, and " +
+		Description: "Creates a table, writes generated rows to it, in requests of --batch-rows rows of one partition, and " +
 			"drops it.\n" +
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and " +
 			"the latency of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks " +
@@ -58,7 +55,7 @@ func benchWriteCommand(in *invocation) *cli.Command {
 			&cli.Float64Flag{Name: "start-rate", Usage: "find-max: `ROWS` a second to begin with", Value: 1000},
 			&cli.DurationFlag{Name: "step", Usage: "find-max: how long each rate is tried", Value: 5 * time.Second},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
-			&cli.StringFlag{Name: "table-prefix", Usage: "prefix of the table's name", Value: benchPrefix},
+			&cli.StringFlag{Name: "table-prefix", Usage: "prefix of the table's name", Value: "tsimport_bench_"},
 			&cli.BoolFlag{Name: "keep", Usage: "do not drop the table"},
 			&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress", Value: time.Minute},
 			&cli.StringFlag{Name: "sync", Usage: "embedded store: always (rows survive a crash) or none", Value: "always"},
@@ -101,9 +98,7 @@ func benchWrite(c *call) (err error) {
 
 // benchTarget opens the target. A store that it creates is removed by closeTarget, unless its table is kept.
 func benchTarget(c *call, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
-	store := c.String("store")
-	store = cmp.Or(store, defaultStore)
-	_, statErr := os.Stat(store)
+	_, statErr := os.Stat(cmp.Or(c.String("store"), defaultStore))
 	t, err := openTarget(c, access{create: true, noSync: noSync})
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func checkCommand(in *invocation) *cli.Command {
 		Description: inputsHelp + "\n" + lookedHelp + "\n" +
 			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
 			"Exit code 0: no record would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some would be\n" +
-			"rejected; 6: different values make the same key or, with --fail-on-duplicates, records repeat a key; 7: no input.",
+			"rejected; 6: --unique found a key made of different values, or --fail-on-duplicates a repeated key; 7: no input.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether rows or key values differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates",
@@ -118,7 +118,6 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 	return err
 }
 
-// writeKeys lists duplicate keys.
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
 	fmt.Fprintf(b, "%s, %s with an earlier key", counted(r.Keys, "key"), counted(r.Repeated, "record"))
 	if r.Collisions > 0 {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"example.com/tsimport/internal/suggest"
@@ -12,7 +13,8 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// invocation is a load requested by the command line, or by a run that is resumed or whose rejects are loaded.
+// invocation tells where a command comes from: the command line, a job, or a run that is resumed or whose rejects are
+// loaded.
 type invocation struct {
 	args  []string         // arguments after the program's name, as stored
 	ofEnv []string         // names of the options set by the environment
@@ -41,21 +43,22 @@ type within struct {
 
 // kept returns the arguments to store in the run folder for a later run, or nil if they contain a secret.
 func (in *invocation) kept() []string {
-	for _, a := range in.args {
-		if input.Redact(a) != a {
-			return nil
-		}
+	if !slices.Equal(redactedAll(in.args), in.args) {
+		return nil
 	}
 	return in.args
 }
 
 // command returns the command line to retype, without secrets.
 func (in *invocation) command() string {
-	args := []string{commandName()}
-	for _, a := range in.args {
-		args = append(args, input.Redact(a))
+	return commandLine(append([]string{commandName()}, redactedAll(in.args)...))
+}
+
+func redactedAll(texts []string) (all []string) {
+	for _, t := range texts {
+		all = append(all, input.Redact(t))
 	}
-	return commandLine(args)
+	return all
 }
 
 // commandName returns the name by which tsimport was called, or go run's command for its temporary binary.
@@ -66,12 +69,13 @@ func commandName() string {
 	return os.Args[0]
 }
 
-// commandLine joins and quotes the command for a shell.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = suggest.Arg(a)
+// commandLine joins a command and its arguments, which it quotes for a shell.
+func commandLine(args []string) string { return args[0] + shellArgs(args[1:]) }
+
+// shellArgs quotes arguments for a shell, with a space before each.
+func shellArgs(args []string) (text string) {
+	for _, a := range args {
+		text += " " + suggest.Arg(a)
 	}
-	quoted[0] = args[0]
-	return strings.Join(quoted, " ")
+	return text
 }

@@ -21,7 +21,7 @@ import (
 func configCommand(in *invocation) *cli.Command {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
-		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
+		&cli.IntFlag{Name: "parallel", Usage: "`N` loads at a time, as for tsimport run (default: as the file says, or 1)"},
 	}
 	for _, o := range options.Of(options.Load) {
 		if o.Instead == "" {
@@ -32,14 +32,14 @@ func configCommand(in *invocation) *cli.Command {
 		Name:      "config",
 		Usage:     "show the options of a load, and where each value comes from",
 		ArgsUsage: "[JOB.yaml [NAME...]]",
-		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, " +
-			"profile, default. Nothing is connected to, and secrets are not shown.",
+		Description: "Takes the flags of tsimport load. The first that gives a value counts: flag, environment, job file, " +
+			"profile, default; but a target in a job file (endpoint, instance, profile, store) precedes the environment's. " +
+			"Connects to nothing and shows no secrets.",
 		Flags:  flags,
 		Action: in.with(options.Reaching, showConfig),
 	}
 }
 
-// origin is a value and its source.
 type origin struct{ key, value, from string }
 
 func showConfig(c *call) error {
@@ -79,13 +79,6 @@ func showConfig(c *call) error {
 	return w.Flush()
 }
 
-func redactedAll(texts []string) (all []string) {
-	for _, t := range texts {
-		all = append(all, input.Redact(t))
-	}
-	return all
-}
-
 func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	for _, r := range rows {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.key, printable(input.Redact(r.value)), printable(r.from))
@@ -103,23 +96,20 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 		}
 		r := origin{key: name, from: "default"}
 		if g, ok := f.(cli.DocGenerationFlag); ok {
-			r.value = g.GetDefaultText()
-			r.value = cmp.Or(r.value, g.GetValue())
+			r.value = cmp.Or(g.GetDefaultText(), g.GetValue())
 		}
 		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
 		value, variable, ok := fromEnvironment(name)
+		first := namesTarget(settings) && slices.Contains(targetKeys, name) &&
+			(!c.IsSet(name) || slices.Contains(c.in.ofEnv, name))
 		switch {
-		case i >= 0 && namesTarget(settings) && slices.Contains(targetKeys, name) &&
-			(!c.IsSet(name) || slices.Contains(c.in.ofEnv, name)):
+		case i >= 0 && (first || !ok && !c.IsSet(name)):
 			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.line, f), "\n") == value):
 			r.value, r.from = value, variable
 		case c.IsSet(name):
 			r.value, r.from = strings.Join(valuesOf(c.line, f), " "), "flag"
-		case i >= 0:
-			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		}
-		values[name] = ""
 		if r.from != "default" {
 			values[name] = r.value
 		}
@@ -148,7 +138,6 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 	return append(rows, keyOrigin(of)), nil
 }
 
-// keyOrigin returns the origin of the access key.
 func keyOrigin(of *profile.Profile) origin {
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		if p, err := accesskey.Environment(family, ""); p != nil || err != nil {

@@ -50,7 +50,6 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// tell shows or logs a line.
 func (d *display) tell(kind words.Kind, line string) {
 	text := printable(line)
 	switch {
@@ -94,7 +93,6 @@ func (d *display) put(b []byte) error {
 	return err
 }
 
-// Terminal control sequences.
 const (
 	eraseBelow = "\r\x1b[J" // from the start of the line to the end of the screen
 	eraseRest  = "\x1b[K"   // to the end of the line

@@ -33,7 +33,6 @@ type ending struct {
 	loads         []runmetrics.Run // loads of a job
 }
 
-// endingOf returns the ending that a command fills in.
 func endingOf(c *call) *ending {
 	if c.in.ending == nil {
 		return new(ending) // is discarded
@@ -41,7 +40,6 @@ func endingOf(c *call) *ending {
 	return c.in.ending
 }
 
-// count adds rows by outcome.
 func (e *ending) count(outcome string, n int64) {
 	e.rows = append(e.rows, runmetrics.Rows{Outcome: outcome, N: n})
 }
@@ -70,7 +68,6 @@ func (e *ending) ofSync(s *tablesync.Summary) {
 	e.count("unfinished", s.PutsUnfinished+s.DeletesUnfinished)
 }
 
-// countsOfRows converts row counts for metrics.
 func countsOfRows(n *job.Counts) []runmetrics.Rows {
 	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written},
 		{Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},

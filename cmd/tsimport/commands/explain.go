@@ -120,7 +120,8 @@ func inputOfTypes(r *plan.Request) error {
 	return nil
 }
 
-// explainPlan explains the key of a plan with the first records as examples, and the limits of values.
+// explainPlan explains the key of a plan, with the first records as examples and the bounds for the given values or, if
+// there are none, for the first record's.
 func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explanation, err error) {
 	d, err := p.Design()
 	if err != nil {
@@ -179,7 +180,7 @@ func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, keyexpr.Upto
 		}
 		if a, b := given[name], upto[name]; err == nil && ranged &&
 			cmp.Or(cmp.Compare(a.Int, b.Int), cmp.Compare(a.Double, b.Double), bytes.Compare(a.Bytes, b.Bytes)) >= 0 {
-			err = errors.New("the range ends before it begins; the first value is inclusive and the last exclusive")
+			err = errors.New("the range is empty; its first value is inclusive, its last exclusive")
 		}
 		if err != nil {
 			return nil, nil, usagef("--value %q: %v", text, err)

@@ -118,7 +118,6 @@ func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClie
 	return sdk, described, noTable(err, t)
 }
 
-// endExport reports the result of an export.
 func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.Resumed > 0 {
 		c.say.Line("continued after the %s rows already in the file", words.Grouped(r.Resumed))
@@ -154,12 +153,8 @@ func sayFlags(c *call, flags []string, elsewhere string) {
 		c.say.Line("to load the same types, give the load the %d flags that %s", len(flags)/2, elsewhere)
 		return
 	}
-	quoted := make([]string, len(flags))
-	for i, f := range flags {
-		quoted[i] = suggest.Arg(f)
-	}
 	if len(flags) > 0 {
-		c.say.Line("to load the same types: %s", strings.Join(quoted, " "))
+		c.say.Line("to load the same types:%s", shellArgs(flags))
 	}
 }
 
@@ -171,7 +166,6 @@ func plainFormat(l *exporting.Layout) string {
 	return exporting.CSV
 }
 
-// endLake reports the result of an export to a lake.
 func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) {
 	m := r.Lake
 	endingOf(c).table = m.Table
@@ -222,7 +216,7 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 		strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
-// beforehand maps each format to a note on its limits.
+// beforehand maps formats to notes on what they lose.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load needs flags for the " +
 		"types, which are printed at the end; " +

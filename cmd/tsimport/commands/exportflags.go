@@ -95,7 +95,7 @@ func checkExportFlags(c *call, format string) error {
 	return nil
 }
 
-// exportOf parses the flags that select rows and columns. It returns the selection a second time, for messages.
+// exportOf parses the flags that select rows and columns. holds is the selection as the output's manifest records it.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	of := c.given
 	if s, err = fromtable.Scan(of); err != nil {

@@ -35,11 +35,12 @@ func genCommand(in *invocation) *cli.Command {
 			Name:  "student-cards",
 			Usage: "write purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and attributes",
 			Flags: []cli.Flag{
-				&cli.Uint64Flag{Name: "rows", Usage: "number of rows"},
+				&cli.Uint64Flag{Name: "rows", Usage: "number of rows (default: none; give it)"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
-				&cli.IntFlag{Name: "days", Usage: "number of days over which they were made", Value: bench.DefaultDays},
-				&cli.StringFlag{Name: "until", Usage: "the last day: `DATE`, as 2026-01-31, or now (default: after --days)"},
+				&cli.IntFlag{Name: "days", Usage: "number of days over which the purchases were made", Value: bench.DefaultDays},
+				&cli.StringFlag{Name: "until",
+					Usage: "last day: `DATE`, such as 2026-01-31, or now; without it, the first day is 2024-01-01"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
 			Action: in.act(func(c *call) error {

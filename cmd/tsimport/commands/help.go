@@ -122,17 +122,17 @@ func (h *help) groupNames() (names []string) {
 }
 
 func (h *help) text() string {
-	h.lines(0, "tsimport "+h.name+" - "+h.command.Usage)
+	h.lines("tsimport " + h.name + " - " + h.command.Usage)
 	h.b.WriteByte('\n')
 	usage := "usage: tsimport " + h.name
 	if len(h.command.Subcommands) > 0 {
 		usage += " [COMMAND]"
 	}
-	h.lines(0, strings.TrimSpace(usage+" [options] "+h.command.ArgsUsage))
+	h.lines(strings.TrimSpace(usage + " [options] " + h.command.ArgsUsage))
 	if h.part == "" && h.command.Description != "" {
 		h.b.WriteByte('\n')
 		for _, paragraph := range strings.SplitAfter(strings.ReplaceAll(h.command.Description, ".\n", ".\x00"), "\x00") {
-			h.lines(0, strings.ReplaceAll(strings.TrimSuffix(paragraph, "\x00"), "\n", " "))
+			h.lines(strings.ReplaceAll(strings.TrimSuffix(paragraph, "\x00"), "\n", " "))
 		}
 	}
 	for i, c := range h.command.Subcommands {
@@ -147,7 +147,7 @@ func (h *help) text() string {
 		}
 		h.b.WriteByte('\n')
 		if group != "" {
-			h.lines(0, group+":")
+			h.lines(group + ":")
 		}
 		for _, f := range h.flags[group] {
 			name, usage, _ := strings.Cut(f.String(), "\t")
@@ -156,12 +156,12 @@ func (h *help) text() string {
 	}
 	if h.hidden > 0 {
 		h.b.WriteByte('\n')
-		h.lines(0, fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown,
+		h.lines(fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown,
 			h.shown+h.hidden, strings.Join(h.groupNames(), ", ")))
 	}
 	if rare := h.rare(); h.part == allFlags && len(rare) > 0 {
 		h.b.WriteByte('\n')
-		h.lines(0, "For rare needs: "+strings.Join(rare, ", ")+".")
+		h.lines("For rare needs: " + strings.Join(rare, ", ") + ".")
 	}
 	return h.b.String()
 }
@@ -177,14 +177,12 @@ func (h *help) rare() (names []string) {
 	return names
 }
 
-// lines writes a text in indented lines.
-func (h *help) lines(indent int, text string) {
-	for _, line := range fold(text, helpColumns-indent) {
-		fmt.Fprintf(&h.b, "%*s%s\n", indent, "", line)
+func (h *help) lines(text string) {
+	for _, line := range fold(text, helpColumns) {
+		fmt.Fprintln(&h.b, line)
 	}
 }
 
-// row writes a name and its meaning.
 func (h *help) row(name, usage string) {
 	lines := fold(usage, helpColumns-flagColumns)
 	if utf8.RuneCountInString(name) > flagColumns-4 {

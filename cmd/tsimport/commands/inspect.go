@@ -68,7 +68,7 @@ func inspect(c *call) error {
 	return err
 }
 
-// inspectAll inspects files, or a table of a database.
+// inspectAll inspects files, or a table of a database or of the service.
 func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	args := c.Args().Slice()
 	origin, stop, err := lookedAt(c, args, true)
@@ -179,7 +179,6 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	return t.Flush()
 }
 
-// printTogether prints the differences between files.
 func printTogether(w io.Writer, found []plan.Inspection) error {
 	if len(found) == 0 {
 		return nil

@@ -90,7 +90,7 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	return nil
 }
 
-// planInDir plans one load and records its input.
+// planInDir plans one load, and records in one the database that it reads.
 func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scaleout.OneLoad) error {
 	if s.Command != job.Load && s.Command != job.Copy {
 		return usagef("--job-dir does not apply to %s, which one process runs; leave it out", s.Command)
@@ -139,7 +139,6 @@ func ofLoad(load string, err error) error {
 	return &exitError{code: exitcode.Of(err), err: fmt.Errorf("load %s: %w", load, err)}
 }
 
-// loadPlace returns the place of the job directory of one load of a job.
 func loadPlace(place, load string) string {
 	return strings.TrimSuffix(place, "/") + "/" + scaleout.FolderOf(load)
 }
@@ -181,7 +180,6 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 	return endsAs(c, t, "job", done.ExitCode, done.Here, said)
 }
 
-// severalStatus reports the status of the loads of a job.
 func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 	s, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program()})
 	if err != nil {
@@ -234,7 +232,8 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 	return p, disk, nil
 }
 
-// endsAs ends a worker with the job's exit code if the worker ended the job, or else with 0.
+// endsAs ends a worker with the job's exit code, or --rejects-exit for rejects, if the worker ended the job, or else
+// with 0. A resumed job always ends with its exit code, and a load that is part of a job with 0.
 func endsAs(c *call, t *workTask, what string, code int, here bool, said string) error {
 	ends := code
 	switch {

@@ -19,7 +19,7 @@ import (
 type tableRead struct {
 	moment  *sqltable.Moment // shared snapshot; nil means one of its own
 	whole   bool             // all rows are read from the snapshot
-	earlier bool             // an earlier process began another load of the snapshot
+	earlier bool             // an earlier process began a load of the snapshot
 }
 
 // readTogether finds the loads that read database tables, and the snapshots that they share.
@@ -129,7 +129,6 @@ func (o *jobRunner) noteMoments() bool {
 	return len(moments) > 0
 }
 
-// sayMoments reports the snapshots of the tables.
 func (o *jobRunner) sayMoments() {
 	moments, loads := o.together()
 	for i, m := range o.record.Moments {

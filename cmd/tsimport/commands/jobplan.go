@@ -174,10 +174,8 @@ func (p *jobPlanner) load(s *job.State) {
 	l.State, l.Error = planRefused, input.RedactText(client.OneLine(err.Error()))
 	if l.ExitCode == exitcode.Failed {
 		l.State = planFailed
-		if l.endpoint != "" {
-			if p.down[l.endpoint] == nil {
-				p.down[l.endpoint] = err
-			}
+		if l.endpoint != "" && p.down[l.endpoint] == nil {
+			p.down[l.endpoint] = err
 		}
 	}
 }

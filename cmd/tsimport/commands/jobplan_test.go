@@ -84,7 +84,7 @@ func TestPlanOfSmallFileCountsEachRecordOnce(t *testing.T) {
 	l := &loadPlan{Rows: 2, RowsAre: rowsExact, New: &planNew{Key: []string{"id:integer"}}}
 	l.sampled(128, 64)
 	conformance.True(t, l.Sampled == 2 && l.Rejected == 1, "%d of %d", l.Rejected, l.Sampled)
-	for unmade, want := range map[bool]string{false: "would be made", true: "is not made"} {
+	for unmade, want := range map[bool]string{false: "would be created", true: "is not created"} {
 		l.New.unmade = unmade
 		l.describeTable(func(_, format string, a ...any) {
 			conformance.True(t, strings.Contains(fmt.Sprintf(format, a...), want), "%v: %s %q", unmade, format, a)

@@ -35,9 +35,7 @@ func (l *loadPlan) findBegun(dir string, in *invocation) {
 		return
 	}
 	if s, err := checkpoint.Read(dir); err == nil {
-		final := s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] +
-			s.Counters["archived"]
-		l.Resumes = &planBegun{Folder: dir, Read: s.Counters["read"], Final: final}
+		l.Resumes = &planBegun{Folder: dir, Read: s.Counters["read"], Final: finalOf(s.Counters)}
 	}
 	if j, err := checkpoint.ReadJob(dir); err == nil {
 		in.settings = j
@@ -84,7 +82,7 @@ func (l *loadPlan) later(place string, err error) error {
 	return nil
 }
 
-// load plans a load of files, an archive or a table.
+// load plans a load or a copy.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // opens resources for reading only, without a lease
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
@@ -191,7 +189,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		return err
 	}
 	l.key = v.Target.Key
-	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.Sample.RowBytes, v.Sample.RowUnits
+	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, rowsAbout, v.Sample.RowBytes, v.Sample.RowUnits
 	switch {
 	case v.Rows < 0, v.Rows == 0 && !v.Exact: // servers do not estimate the rows of a query
 		l.Rows, l.RowsAre = -1, rowsUnknown

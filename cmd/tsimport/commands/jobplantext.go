@@ -35,11 +35,8 @@ func (p *jobPlan) lines() (lines []string) {
 		switch {
 		case one.n >= 0:
 			text = one.text(one.n)
-		case one.what == "files":
-			text = "not known, because it is not known for a load"
-			if !slices.ContainsFunc(p.Loads, func(l *loadPlan) bool { return l.Files != nil }) {
-				text = "not known: no load reads files"
-			}
+		case one.what == "files" && !slices.ContainsFunc(p.Loads, func(l *loadPlan) bool { return l.Files != nil }):
+			text = "not known: no load reads files"
 		}
 		lines = append(lines, fmt.Sprintf("  %-9s %s", one.what, text))
 	}
@@ -148,17 +145,17 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 		l.describeCost(add)
 	}
 	for _, h := range l.HotKeys {
-		add("crowds", "%s %s: %.0f%% of the sampled rows, always in one partition", h.Column, h.Value, 100*h.Share)
+		add("hot key", "%s %s: %.0f%% of the sampled rows, always in one partition", h.Column, h.Value, 100*h.Share)
 	}
 }
 
 func (l *loadPlan) describeTable(add func(what, format string, a ...any)) {
 	if n := l.New; n != nil {
-		text := "does not exist; it would be made"
+		text := "does not exist; it would be created"
 		if n.By != "" {
-			text = "does not exist; load " + n.By + " makes it before"
+			text = "does not exist; load " + n.By + " creates it first"
 		} else if n.unmade {
-			text = "does not exist, and without records is not made"
+			text = "does not exist, and is not created without records"
 		} else if n.Ranges > 1 {
 			text += fmt.Sprintf(" with %d ranges", n.Ranges)
 		}
@@ -232,7 +229,7 @@ func (l *loadPlan) describeDecisions(add func(what, format string, a ...any)) {
 
 func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 	if l.WriteUnits < 0 {
-		add("costs", "unknown, because the number of rows is")
+		add("costs", "unknown, because the number or the size of the rows is")
 		return
 	}
 	text := words.Grouped(l.WriteUnits) + " write units"

@@ -20,7 +20,8 @@ import (
 func statusCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show the progress of a load on many machines", ArgsUsage: "JOBDIR",
-		Description: "What the job directory says: splits, shards, workers, rates, rejects, time (docs/many-machines.md).",
+		Description: "Shows what the job directory says about splits, shards, workers, rates, rejects and the time left " +
+			"(docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, as 127.0.0.1:9180, until Ctrl-C"},

@@ -18,13 +18,13 @@ import (
 
 func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "manifests", Usage: "print the Kubernetes Job of a load planned for many machines", ArgsUsage: "JOBDIR",
-		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. " +
-			"Each of its pods is a worker. Everything\n" +
-			"that has no flag is patched in by kubectl or Kustomize (docs/many-machines.md).",
+		Name: "manifests", Usage: "print the Kubernetes Job of a load or job planned for many machines", ArgsUsage: "JOBDIR",
+		Description: "Prints an Indexed Job, as YAML, for Kubernetes 1.29 or newer. Each of its pods is a worker. What\n" +
+			"has no flag here can be patched with kubectl or Kustomize (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Job, before the plan's (default: tsimport- and the table)"},
+			&cli.StringFlag{Name: "name",
+				Usage: "`NAME` of the Job, without the plan's ID, which follows it (default: tsimport- and the table or job file)"},
 			&cli.IntFlag{Name: "workers", Usage: "run `N` pods (default: as many as the load was planned for)"},
 			&cli.StringFlag{Name: "secret", Usage: "`SECRET` with the access keys as environment variables"},
 			&cli.StringFlag{Name: "volume", Usage: "volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},

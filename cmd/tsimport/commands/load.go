@@ -31,7 +31,8 @@ func loadCommand(in *invocation) *cli.Command {
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			databaseHelp + " The folder of an archive can be given too.\n" +
-			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
+			"Each record is written, rejected with a reason, superseded by a later record with the same key, left by " +
+			"--when, or archived by --age-policy.\n" +
 			"The run folder holds the rejected records, their reasons, the summary and report.html, which shows what limited " +
 			"the load (docs/tuning.md). Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
@@ -161,7 +162,7 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	screen.report(report, cfg.Write.Mode, lookHint(c, report, r.target))
 	of.Ended(report)
 	if path, err := loadpage.Write(report); err != nil {
-		screen.say.Line("warning: %v", err)
+		screen.say.Warn("%v", err)
 	} else {
 		screen.say.Line("report: %s", path)
 	}
@@ -207,7 +208,7 @@ func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipel
 	return err
 }
 
-// close releases the resources.
+// close releases the resources, and adds its errors to err.
 func (r *readyLoad) close(err error) error {
 	err = errors.Join(err, r.again.Close())
 	if r.target == nil {

@@ -229,7 +229,8 @@ func usagef(format string, a ...any) error {
 	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
-// interrupts turns signals into contexts: the first one ends drain, the second one hard.
+// interrupts turns signals into contexts: the first one ends drain, and hard too unless the command has called drains;
+// the second one ends hard.
 type interrupts struct {
 	drain, hard      context.Context
 	stopGently, stop context.CancelCauseFunc

@@ -64,7 +64,7 @@ func filesCommand(in *invocation) *cli.Command {
 	}
 }
 
-// placeOfFlags is like placeOf, for a command without a load.
+// placeOfFlags returns the place of the known files of the table and target that flags name.
 func placeOfFlags(c *call) (string, error) {
 	if c.String("table") == "" {
 		return "", usagef("no table: give --table")

@@ -48,7 +48,8 @@ var libraryFlagText = cli.FlagStringer
 
 func init() { cli.FlagStringer = flagText }
 
-// flagText returns the help line of a flag without a zero default. The library adds one even if the usage has another.
+// flagText returns the help line of a flag without the default that the library adds, if that is false or the usage
+// gives a default.
 func flagText(f cli.Flag) string {
 	text := libraryFlagText(f)
 	at := strings.LastIndex(text, " (default: ")

@@ -49,16 +49,16 @@ func (b *board) lines() (lines []string) {
 	return lines
 }
 
-// watch repaints the lines until stop is called.
-func (b *board) watch(show *display) (stop func()) {
+// repaint paints the lines repeatedly until stop is called, which erases them.
+func (d *display) repaint(lines func() []string) (stop func()) {
 	over, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		defer show.paint()
+		defer d.paint()
 		for tick := time.NewTicker(barEvery); ; {
 			select {
 			case <-tick.C:
-				show.paint(b.lines()...)
+				d.paint(lines()...)
 			case <-over:
 				tick.Stop()
 				return

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -138,10 +139,7 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b *pruned) int {
-		if n := b.Changed.Compare(a.Changed); n != 0 {
-			return n
-		}
-		return strings.Compare(b.Folder, a.Folder)
+		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(b.Folder, a.Folder))
 	})
 	return all, nil
 }

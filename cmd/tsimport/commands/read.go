@@ -15,15 +15,9 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, " +
 	"snappy) are detected from the content."
 
-// storesOf returns the options of object stores: endpoints from the environment, keys from the command.
+// storesOf returns the options of object stores. OSS gets the keys of the Tablestore.
 func storesOf(c *call) (o input.Options) {
-	o.OSS.Credentials = ossCredentials(c)
-	return o
-}
-
-// ossCredentials returns the Tablestore keys.
-func ossCredentials(c *call) func(context.Context) (id, secret, token string, err error) {
-	return func(context.Context) (id, secret, token string, err error) {
+	o.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
 		provider, err := findCredentials(c)
 		if err != nil {
 			return "", "", "", err
@@ -31,6 +25,7 @@ func ossCredentials(c *call) func(context.Context) (id, secret, token string, er
 		keys := provider.GetCredentials()
 		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
+	return o
 }
 
 // parseRead parses the flags for reading inputs.
@@ -44,7 +39,7 @@ func parseRead(c *call) (read plan.Read, err error) {
 // completeRead adds reading options that only the command knows.
 func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.NotData = notData(r, c.of.Store)
-	read.Find.OSS.Credentials = ossCredentials(c)
+	read.Find.OSS = storesOf(c).OSS
 	read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
 }
 

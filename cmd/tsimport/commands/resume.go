@@ -28,8 +28,8 @@ func resumeCommand(in *invocation) *cli.Command {
 		Usage:     "resume an unfinished load, sync or job",
 		ArgsUsage: "[FOLDER|JOBDIR]",
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. " +
-			"Without FOLDER it resumes the newest unfinished run; tsimport runs lists them all. Of a job directory " +
-			"(docs/many-machines.md) it does what is left on this machine, also after the job was stopped.",
+			"Without FOLDER it resumes the newest unfinished run; tsimport runs lists them all. For a job directory " +
+			"(docs/many-machines.md), this machine does the tasks that are left, even if the job was stopped.",
 		Flags: append([]cli.Flag{flagNamed("metrics-file")}, flagsOf(options.Machine)...),
 		Action: in.with(options.Machine, func(c *call) error {
 			if c.NArg() > 1 {

@@ -44,7 +44,7 @@ func runCommand(in *invocation) *cli.Command {
 			"NAME runs only these loads.\n" +
 			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a " +
 			"job that has not finished; loads that are done are not run again. The flags of loads that are listed below apply " +
-			"to every load, before what the file says; memory, requests in flight and ceilings are for all loads together.\n" +
+			"to every load and override the file; memory, requests in flight and ceilings are for all loads together.\n" +
 			"The exit code is the first of 130, 143, 129, 141, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
 		Action: in.with(options.Reaching|options.Ending, func(c *call) error { return runJob(c, in) }),
@@ -316,7 +316,8 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	return true, nil
 }
 
-// continues refuses to resume a different job from the one in the folder.
+// continues refuses a folder in which the job cannot be resumed: it has another job, a finished one, or one that
+// --fresh starts over.
 func continues(c *call, r, before *job.Record, folder string) error {
 	switch {
 	case c.Bool("fresh"):
@@ -381,7 +382,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	stop := func() {}
 	if c.show.terminal && !s.quiet {
 		c.show.board = new(board)
-		stop = c.show.board.watch(c.show)
+		stop = c.show.repaint(c.show.board.lines)
 	}
 	s.moments = o.readTogether()
 	defer s.moments.Close()
@@ -606,7 +607,7 @@ func endedBefore(c *call, s *job.State, folder string) {
 	}
 }
 
-// countsOf reads the rows of a load from its run folder.
+// countsOf reads the counts of a load from its run folder.
 func countsOf(dir string) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
 		return job.Counts{Read: sum.Read, Written: sum.Written,
@@ -737,7 +738,7 @@ func (o *jobRunner) ending(e *ending) {
 	e.runDir, e.rows, e.bad = o.folder, countsOfRows(&o.record.Counts), o.record.BadInputs
 	for _, s := range o.record.Loads {
 		if s.State != job.Done && s.State != job.Failed && s.State != job.Stopped {
-			continue // it has not run in this process
+			continue // it has not ended
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name,
 			Ended: s.Ended, Took: s.Took(),

@@ -40,7 +40,7 @@ type runInfo struct {
 	Target     string    `json:"target"`
 	Table      string    `json:"table"`
 	Read       int64     `json:"read"`
-	Final      int64     `json:"final"` // rows written, rejected or superseded
+	Final      int64     `json:"final"` // rows with an outcome
 	Rejected   int64     `json:"rejected"`
 	Command    string    `json:"command"`
 	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
@@ -65,8 +65,8 @@ func runsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
 		Usage: "list loads, syncs and jobs with their state, progress and command",
-		Description: "Runs are folders below ./" + rundir.Root +
-			", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
+		Description: "Lists the runs below ./" + rundir.Root +
+			", or those in the folders named, and the loads of a named job. To resume an unfinished run, use\n" +
 			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage:   "[FOLDER...]",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
@@ -182,9 +182,7 @@ func readRun(folder string) *runInfo {
 	}
 	if info.Unfinished = checkpoint.Exists(folder) && info.job != nil; info.Unfinished {
 		if s, err := checkpoint.Read(folder); err == nil {
-			info.Read, info.Rejected = s.Counters["read"], s.Counters["rejected"]
-			info.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] +
-				s.Counters["condition_failed"]
+			info.Read, info.Rejected, info.Final = s.Counters["read"], s.Counters["rejected"], finalOf(s.Counters)
 		}
 	}
 	if is, open := tablesync.Unfinished(folder); is {
@@ -204,6 +202,11 @@ func readRun(folder string) *runInfo {
 		info.Unfinished, info.ReplacedBy = false, info.job.ReplacedBy
 	}
 	return info
+}
+
+// finalOf returns the number of rows with an outcome, by the counters of a checkpoint.
+func finalOf(n map[string]int64) int64 {
+	return n["written"] + n["rejected"] + n["superseded"] + n["condition_failed"] + n["archived"]
 }
 
 func readJobRun(folder string, r *job.Record) *runInfo {

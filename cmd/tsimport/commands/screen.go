@@ -51,7 +51,6 @@ func newScreen(c *call) *screen {
 	return &screen{w: c.show, say: c.say, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
 }
 
-// attach makes the screen show a load.
 func (s *screen) attach(cfg *pipeline.Config) {
 	w := &cfg.Watch
 	w.Progress, w.OnPlan, w.OnHotKey, w.OnWait, cfg.Resume.OnResume = &s.progress, s.plan, s.hotKey, s.waiting, s.resume
@@ -128,7 +127,6 @@ func allOr(share float64) string {
 	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % is not 100
 }
 
-// resume reports the state from which a load resumes.
 func (s *screen) resume(r keep.Resumed) {
 	s.written, s.read, s.final = r.Written, r.BytesRead, r.Final
 	s.done = doneOf(r.BytesRead, r.Final, r.Read)
@@ -172,7 +170,6 @@ func schemaText(p *plan.Plan) string {
 	return strings.Join(parts, ", ")
 }
 
-// report shows the result of the load and what to do next.
 func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	written := "written"
 	if mode == table.Delete {
@@ -282,12 +279,12 @@ func brief(what string, reasons []rundir.ReasonCount) string {
 	return what
 }
 
-// shownBad limits the set-aside inputs listed. The summary has all of them.
-const shownBad = 5
+// shownReasons limits the set-aside inputs, and the codes of rejected rows, listed at the end. The summary has all.
+const shownReasons = 5
 
 func sayBad(say words.Say, r *pipeline.Report) {
 	for i, b := range r.BadInputs {
-		if i == shownBad {
+		if i == shownReasons {
 			say.Line("… and %d more inputs are set aside, see the summary", len(r.BadInputs)-i)
 			return
 		}
@@ -295,13 +292,10 @@ func sayBad(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// shownCodes limits the codes of rejected rows listed at the end. The summary has all of them.
-const shownCodes = 5
-
 // sayRejects lists the codes of rejected rows, with counts and the first reason.
 func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
 	for i, c := range reasons {
-		if i == shownCodes {
+		if i == shownReasons {
 			say.Line("… and %d more codes, see the summary", len(reasons)-i)
 			return
 		}
@@ -331,7 +325,6 @@ func reasonText(r *rundir.Reason) string {
 // shownTables limits the tables listed at the end. The summary has all of them.
 const shownTables = 60
 
-// sayTables lists the rows loaded into each of several tables.
 func sayTables(say words.Say, r *pipeline.Report) {
 	for i, t := range r.Tables {
 		if i == shownTables {
@@ -450,7 +443,7 @@ const worthALimit = 1
 
 func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
 
-// limitNote names the load's main bottleneck and a remedy. It returns "" for a short load.
+// limitNote names the load's main bottleneck and a remedy. It returns "" for a short load or an unknown bottleneck.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
 		return ""

@@ -107,7 +107,7 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		`rejected 1 with OTSParameterInvalid; the first: https://xxxxx@h/b.parquet?sig=xxxxx record 7: no`,
 	}
 	conformance.Equal(t, cmp.Diff(want, got[:2]), "", "(-want +got)")
-	conformance.True(t, len(got) == shownCodes+1 && got[shownCodes] == "… and 1 more codes, see the summary",
+	conformance.True(t, len(got) == shownReasons+1 && got[shownReasons] == "… and 1 more codes, see the summary",
 		"%d lines: %q", len(got), got[len(got)-1])
 }
 
@@ -387,7 +387,7 @@ func TestProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 	b := new(board)
 	d.board = b
 	synctest.Test(t, func(t *testing.T) {
-		stop := b.watch(d)
+		stop := d.repaint(b.lines)
 		s := &screen{w: d.of("orders"), start: time.Now(), stopping: make(chan struct{})}
 		s.begin()
 		time.Sleep(2 * barEvery)

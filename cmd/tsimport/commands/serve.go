@@ -156,8 +156,8 @@ func checkPublicKey(address string, o server.Options) error {
 		return nil
 	}
 	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil || a.IP.IsLoopback() {
-		return nil // listening on it will fail
+	if err != nil || a.IP.IsLoopback() { // listening on a wrong address will fail
+		return nil
 	}
 	if o.AnyCredentials {
 		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on "+

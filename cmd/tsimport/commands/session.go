@@ -39,7 +39,7 @@ type session struct {
 	stores map[string]*server.Server
 }
 
-// gateOf limits a command's reads from tables.
+// gateOf returns the limit of a command's reads from tables.
 func gateOf(c *call) *scan.Gate {
 	if s := c.in.session; s != nil && s.gate != nil {
 		return s.gate
@@ -47,7 +47,7 @@ func gateOf(c *call) *scan.Gate {
 	return scan.NewGate(c.of.MaxRCU)
 }
 
-// waitsOf tells the user when the service keeps refusing reads.
+// waitsOf returns waits that tell the user when the service keeps refusing reads.
 func waitsOf(c *call) *scan.Waits {
 	return scan.NewWaits(func(why string, most time.Duration) {
 		c.say.Line("waiting: reading is refused: %s; retrying for up to %v", why, most)
@@ -83,7 +83,7 @@ func sizeText(common []job.Setting, bytes int64) string {
 	return fmt.Sprintf("%dMiB", bytes>>20)
 }
 
-// tell names a target when the first load uses it. It does not in a plan, which names its targets itself.
+// tell names a target when the first load uses it, but not in a plan, which names its targets itself.
 func (s *session) tell(show *display, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -222,7 +222,6 @@ func doneText(s *tablesync.Summary) string {
 		words.Grouped(s.Costs.WriteCU))
 }
 
-// sayDone reports the result of a sync, and the rows that remain.
 func sayDone(say words.Say, s *tablesync.Summary) {
 	say.Line("%s", doneText(s))
 	sayRejects(say, s.RejectReasons)
@@ -250,7 +249,6 @@ func sayDone(say words.Say, s *tablesync.Summary) {
 	say.Line("summary: %s", s.RunDir+string(os.PathSeparator)+"summary.json")
 }
 
-// briefOfSync returns the result of a sync in one line.
 func briefOfSync(s *tablesync.Summary) string {
 	reasons := slices.Clone(s.RejectReasons)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {

@@ -23,6 +23,7 @@ func tableCommand(in *invocation) *cli.Command {
 	quiet := &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"}
 	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	name := &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE`; may also be given as the argument"}
+	const unchanged = " (default: unchanged)"
 	return &cli.Command{
 		Name:  "table",
 		Usage: "list, describe, create and drop tables, count and delete rows",
@@ -49,11 +50,13 @@ func tableCommand(in *invocation) *cli.Command {
 					"nothing is sent. The service lets reserved throughput change once in two minutes. Changes that lose data " +
 					"at once, a shorter time to live or fewer versions, need --yes.",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
-					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
-					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},
-					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never"},
-					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell"},
-					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
+					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`" + unchanged},
+					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`" + unchanged},
+					&cli.IntFlag{Name: "ttl",
+						Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never" + unchanged},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell" + unchanged},
+					&cli.Int64Flag{Name: "max-deviation",
+						Usage: "`SECONDS` by which a cell's timestamp may differ from the clock" + unchanged},
 					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE",
@@ -301,8 +304,7 @@ func tableDefines(c *call, to *plan.Target, d table.Definition) error {
 		return usagef("%v", err)
 	}
 	for name, of := range to.Defined {
-		isKey := slices.ContainsFunc(to.Key, func(k table.KeyColumn) bool { return k.Name == name })
-		if isKey {
+		if slices.ContainsFunc(to.Key, func(k table.KeyColumn) bool { return k.Name == name }) {
 			delete(to.Defined, name)
 		} else if of == table.Null {
 			return usagef("--define: give the type of column %s too, such as %s:string", name, name)

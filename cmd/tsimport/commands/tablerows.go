@@ -39,7 +39,7 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 				"longer true for it.\n" +
 				"An interrupted deletion is resumed by the same command.",
 			Flags: append(slices.Clone(of),
-				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows"},
+				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows (default: no limit)"},
 				&cli.BoolFlag{Name: "yes", Usage: "delete them (default: count them)"})},
 	}
 }

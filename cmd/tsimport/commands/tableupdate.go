@@ -165,7 +165,6 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 		due.Sub(now).Round(time.Second), due.Local().Format("15:04:05"))
 }
 
-// showChange prints the differences.
 func showChange(c *call, was, now description) error {
 	if c.of.JSON {
 		return printJSON(c, tableChange{Changed: changed(was, now), Before: was, After: now})

@@ -235,7 +235,8 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 
 // destroys reports whether a command deletes rows, or changes or drops tables, based on answers of the service.
 func destroys(c *call) bool {
-	return slices.Contains([]string{"age", "drop", "update"}, c.Command.Name) || c.of.Delete || c.of.Mode == "delete"
+	return slices.Contains([]string{"age", "drop", "update", "delete"}, c.Command.Name) || c.of.Delete ||
+		c.of.Mode == "delete"
 }
 
 // warnOfPlainHTTP warns that others on the network can read an http connection. --quiet does not hide it.

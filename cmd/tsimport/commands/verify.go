@@ -36,8 +36,9 @@ func verifyCommand(in *invocation) *cli.Command {
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify for load, or name a run with --run. Reads the table and never\n" +
-			"writes to it. Exit code 0: all rows are there and equal; 6: not so; 3: so, but records were rejected, not by the\n" +
-			"run, and could not be compared; 1: the comparison failed; 2: bad usage.",
+			"writes to it. Exit code 0: all rows are there and equal; 6: rows are missing, different or, with --extra fail,\n" +
+			"surplus; 3: none are, but records that the run did not reject could not be compared; 1: the comparison failed;\n" +
+			"2: bad usage.",
 		Flags:  flagsOf(options.Verify | options.Ending),
 		Action: in.with(options.Verify|options.Ending, verifyTable),
 	}
@@ -278,7 +279,6 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	return showComparison(c, r)
 }
 
-// showComparison shows the result and returns the error that sets the exit code.
 func showComparison(c *call, r *verify.Result) (err error) {
 	e := endingOf(c)
 	e.table = r.Table
@@ -311,7 +311,6 @@ func takeOwn(c *call, cfg *pipeline.Config) error {
 	return nil
 }
 
-// compare compares a load's table with its inputs.
 func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*verify.Result, error) {
 	cfg.Target.Client.Connections = cfg.Lanes.Concurrency
 	traffic := new(client.Traffic)
@@ -402,22 +401,9 @@ func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
 	if c.of.Quiet || !c.show.terminal {
 		return func() {}
 	}
-	stopping, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(200 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stopping:
-				c.show.paint()
-				return
-			case <-tick.C:
-				c.show.paint(fmt.Sprintf(format, words.Grouped(p.Read.Load()), words.Grouped(p.Compared.Load())))
-			}
-		}
-	}()
-	return func() { close(stopping); <-stopped }
+	return c.show.repaint(func() []string {
+		return []string{fmt.Sprintf(format, words.Grouped(p.Read.Load()), words.Grouped(p.Compared.Load()))}
+	})
 }
 
 func writeComparison(w io.Writer, r *verify.Result) error {
@@ -439,14 +425,12 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	return err
 }
 
-// settledLine formats the result for rows that first differed.
 func settledLine(s *verify.Settled) string {
 	return fmt.Sprintf("at first %s rows differed; %s of them became equal when reread, %s still differ (%v)",
 		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain),
 		round(time.Duration(s.Seconds*float64(time.Second))))
 }
 
-// comparisonLine formats the result in one line.
 func comparisonLine(r *verify.Result) string {
 	share, surplus := "", fmt.Sprintf(", %s surplus", words.Grouped(r.Extra))
 	if r.Sample > 0 {

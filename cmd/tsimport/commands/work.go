@@ -31,7 +31,7 @@ func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "do a part of a load or job that was planned for many machines",
-		Description: "It takes tasks until the whole load or job is done, together with any number of other processes, and " +
+		Description: "Takes tasks until the whole load or job is done, together with any number of other processes, and " +
 			"may be killed at any moment\n" +
 			"(docs/many-machines.md). The process that ends the load ends with the load's exit code, the others with 0.\n" +
 			signalHelp(),
@@ -93,7 +93,6 @@ func isJobDir(place string) bool {
 		})
 }
 
-// workTyped runs a typed work command.
 func workTyped(c *call) error {
 	if c.Args().Present() {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
@@ -248,7 +247,6 @@ func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	return endWork(c, t, s)
 }
 
-// endWork reports the result of the job.
 func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	e := endingOf(c)
 	e.table = s.Table

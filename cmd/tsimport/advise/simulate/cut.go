@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // Keys are the partition keys of rows. Keys[0][i], Keys[1][i], … sort like the key of row i in the service.
@@ -58,16 +59,7 @@ func Cut(keys Keys, n int) (of []uint16, partitions int) {
 
 // find returns the number of bounds at or below a key.
 func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
-	low, high := 0, len(bounds)
-	for low < high {
-		middle := (low + high) / 2
-		if compare(bounds[middle], key) <= 0 {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return uint16(low)
+	return uint16(sort.Search(len(bounds), func(i int) bool { return compare(bounds[i], key) > 0 }))
 }
 
 // cutSorted returns the first key of each partition except the first. Each gets an equal share of the remaining rows.
