@@ -27,7 +27,6 @@ type cell struct {
 	kind       record.Kind
 }
 
-// span is a part of a buffer's data.
 type span struct{ from, to int }
 
 // cellBytes and rowBytes are the bytes that a cell and a row take besides their data: a row's are its end and its Done.
@@ -109,7 +108,6 @@ func (b *buffer) check(columns []Column) *table.Reason {
 	return nil
 }
 
-// keyKinds maps types of primary-key columns to kinds of values.
 var keyKinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String,
 	table.Binary: record.Binary}
 

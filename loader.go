@@ -88,7 +88,6 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	}
 }
 
-// loaderConfig builds the configuration of the load.
 func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	cfg, err := options.Config(&Request{
 		From: []string{"rows"}, Table: tableName, Mapping: Mapping{PK: o.PK, OnNull: o.OnNull},
@@ -378,7 +377,6 @@ func (l *Loader) compare(r *pipeline.Report) error {
 		c.Accepted, r.Read, r.Written, r.Superseded, r.Rejected, c.Written, c.Superseded, c.Rejected)
 }
 
-// deliver delivers outcomes until there are no more.
 func (l *Loader) deliver() {
 	var spare []ending
 	for more := true; more; {

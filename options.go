@@ -33,7 +33,6 @@ type LoaderOptions struct {
 	TempDir string
 }
 
-// defaultMemory is the default of LoaderOptions.Memory.
 const defaultMemory = 64 << 20
 
 func (o *LoaderOptions) memory() int64 {

@@ -19,7 +19,6 @@ type rowOutcomes struct {
 	firstUnreported, firstUnreportedOfFlush Outcome
 }
 
-// batch is the rows of one buffer.
 type batch struct {
 	first int64
 	rows  int
@@ -63,7 +62,6 @@ type ending struct {
 	done   func(Outcome)
 }
 
-// accept adds a row to the newest batch.
 func (g *rowOutcomes) accept(done func(Outcome)) {
 	b := g.live[len(g.live)-1]
 	if done != nil && b.done == nil {

@@ -101,7 +101,6 @@ func newPermutation(n uint64, seed uint64) permutation {
 	return p
 }
 
-// at returns the image of i.
 func (p *permutation) at(i uint64) uint64 {
 	for {
 		l, r := i>>p.half, i&(1<<p.half-1)

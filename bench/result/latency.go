@@ -62,7 +62,6 @@ func (h histogram) latency() Latency {
 // Counts is a histogram of durations in microseconds, rounded to seven binary digits (an error of at most 0.8 %).
 type Counts map[int64]int64
 
-// countDigits is the number of binary digits that Counts keeps.
 const countDigits = 7
 
 func (c *Counts) Add(d time.Duration) { c.add(d, 1) }

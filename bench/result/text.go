@@ -32,7 +32,6 @@ func (r *Result) WriteText(w io.Writer) error {
 	return out.Flush()
 }
 
-// about describes the run in one line.
 func (r *Result) about() string {
 	s := &r.Settings
 	text := fmt.Sprintf("%s, table %s: rows of %d bytes in %d columns, %s keys, %d rows a request, ", s.Target, s.Table,

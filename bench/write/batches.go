@@ -127,7 +127,6 @@ func (c *cutter) recut(m *partitioner.Map) {
 	}
 }
 
-// done frees the memory of a batch.
 func (c *cutter) done(b *batch) {
 	select {
 	case c.free <- b.rows:

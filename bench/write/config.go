@@ -59,7 +59,6 @@ const (
 	defaultStart   = 1000
 )
 
-// check sets defaults and checks the configuration.
 func (c *Config) check() error {
 	c.BatchRows = cmp.Or(c.BatchRows, table.MaxBatchRows)
 	c.RetryFor = cmp.Or(c.RetryFor, defaultRetry)
@@ -113,7 +112,6 @@ func (c *Config) checkSearch() error {
 	return nil
 }
 
-// settings returns the settings that a result shows.
 func (c *Config) settings(tableName string) result.Settings {
 	return result.Settings{
 		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize,

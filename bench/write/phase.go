@@ -118,7 +118,6 @@ func (p *phase) due(first int64) time.Duration {
 	return time.Duration(float64(first) / p.rate * float64(time.Second))
 }
 
-// work sends batches one by one.
 func (p *phase) work(over context.Context) error {
 	w, closed := p.newWriter()
 	defer closed()
@@ -279,7 +278,6 @@ func (p *phase) countLate() {
 	}
 }
 
-// progress returns the time since the start, the rows written and the throttled share.
 func (p *phase) progress() (at time.Duration, rows int64, throttled float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -86,7 +86,6 @@ func (r *rows) divide(s Shape, fixed int) error {
 	return nil
 }
 
-// next appends the next row to a block.
 func (r *rows) next(b *table.Block) error {
 	r.integers, r.word = r.keys.Next(r.integers, r.word)
 	r.values = r.values[:0]

@@ -182,7 +182,6 @@ func (r *run) survey(ctx context.Context) {
 	}
 }
 
-// watch reports the progress of a phase until stop is called.
 func (r *run) watch(p *phase) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var finished sync.WaitGroup
@@ -243,7 +242,6 @@ func (r *run) dropUnsure(created error) error {
 	return created
 }
 
-// cause returns the SDK error that err wraps.
 func cause(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return e.Cause

@@ -86,7 +86,6 @@ func passed(s result.Step) float64 {
 	return 0
 }
 
-// end holds the rate found.
 func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error) {
 	if ctx.Err() == nil && low == 0 {
 		last := s.steps[len(s.steps)-1]

@@ -89,7 +89,6 @@ func loadBaseline(c *cli.Context) error {
 	return json.NewEncoder(c.App.Writer).Encode(outcome{used(), h.lost.Load(), stopped})
 }
 
-// load reads in one goroutine and writes in several.
 func (h *handWritten) load(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	batches := make(chan []*tablestore.PutRowChange)

@@ -170,7 +170,6 @@ func measureClient(c *cli.Context, dir string) (err error) {
 	return show(c, report, report.writeText)
 }
 
-// startServer starts the null server, and sets the environment of loads.
 func (m *measuring) startServer() (err error) {
 	args := []string{"null-server", "--latency", m.c.Duration("latency").String(), "--partitions",
 		fmt.Sprint(m.c.Int("partitions"))}

@@ -48,7 +48,6 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
-// run runs a command of tsbench and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &cli.App{
 		Name: "tsbench", Usage: "measure tsimport", Writer: stdout, ErrWriter: stderr,
@@ -102,7 +101,6 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return err
 }
 
-// show prints a result as JSON, or by calling text.
 func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	if c.Bool("json") {
 		out := json.NewEncoder(c.App.Writer)

@@ -16,7 +16,6 @@ import (
 // seed is the seed of all inputs and of rows in tables.
 const seed = 1
 
-// counts are the counters of a null server.
 type counts struct {
 	Requests    int64 `json:"requests"` // writes
 	Rows        int64 `json:"rows"`

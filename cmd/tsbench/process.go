@@ -89,7 +89,6 @@ func (s *server) close() {
 	_ = s.cmd.Wait()
 }
 
-// ran holds the output and the usage of a process.
 type ran struct {
 	stdout     []byte
 	cpuSeconds float64
@@ -97,7 +96,6 @@ type ran struct {
 	peakRSS    int64
 }
 
-// finish runs a command until it ends.
 func finish(cmd *exec.Cmd) (r ran, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

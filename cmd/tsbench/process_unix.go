@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// peakRSS returns the peak memory of a finished process.
 func peakRSS(p *os.ProcessState) int64 {
 	u, ok := p.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -22,7 +22,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// tsimportNone is tsimport with --order none.
 const tsimportNone = "tsimport-none"
 
 // tableName is the table of every load. Each load has its own engine, so none benefits from another.
@@ -199,7 +198,6 @@ func (s *spreading) sample() error {
 	}))
 }
 
-// scenario runs one way of loading on its own engine.
 func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
 	store := filepath.Join(s.dir, "store-"+name)
 	defer os.RemoveAll(store) // so that the disk holds only one store
@@ -288,7 +286,6 @@ func (s *spreading) load(ctx context.Context, e *server, found *scenario) error 
 	return nil
 }
 
-// tableStats are the engine's counters of the table.
 type tableStats struct {
 	rowCounts
 	Requests   int64       `json:"requests"`
@@ -387,7 +384,6 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// writeScenarios writes one line per scenario.
 func writeScenarios(out io.Writer, scenarios []*scenario) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tseconds\tlast row\tpossible\tcapacity share\tthrottled\trows\trequests\tbatch fill\tlost\tpeak "+

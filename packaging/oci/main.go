@@ -69,7 +69,6 @@ type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }
 
-// stage is the last stage of the Dockerfile.
 type stage struct {
 	config v1.Config
 	copies []copying

@@ -38,7 +38,6 @@ var layouts = []struct {
 // arrivalName matches names of creation times, as opposed to times of changes or ends.
 var arrivalName = regexp.MustCompile(`(?i)(creat|order|insert|arriv|event|start|begin|pickup|invoice|log|下单|创建)`)
 
-// timeName matches names of time columns.
 var timeName = regexp.MustCompile(`(?i)(time|date|timestamp|_at$|_on$|_ts$|^ts$|时间|日期)`)
 
 // findClock detects times in a sampled column: times that the file declares, texts that all parse as times, or integers
@@ -95,7 +94,6 @@ func unixTimes(texts [][]byte) string {
 	return ""
 }
 
-// span returns the first and last time of the column.
 func (c *column) span() (first, last time.Time, ok bool) {
 	if unit := units[c.clock.period]; unit > 0 {
 		return time.Unix(c.low/unit, 0), time.Unix(c.high/unit, 0), true

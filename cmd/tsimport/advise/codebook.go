@@ -117,7 +117,6 @@ func newPlace(seen [256]bool, large bool) place {
 	return p
 }
 
-// code returns the code of a text.
 func (b *codebook) code(text []byte) uint64 {
 	code := uint64(0)
 	for i := range b.places {

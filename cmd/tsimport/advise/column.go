@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// column is the analysis of one input column.
 type column struct {
 	name    string
 	typ     table.Type // type as a key column: integer, string or binary
@@ -176,7 +175,6 @@ func (c *column) see(v *table.Value, keep *kept, count bool) {
 	c.store(keep, code, hash, nil)
 }
 
-// look updates the statistics of texts.
 func (c *column) look(text []byte) {
 	n := len(text)
 	if n == 0 {

@@ -89,7 +89,6 @@ func namesOf(columns []*column) (names []string) {
 	return names
 }
 
-// add judges a candidate and adds it to the report.
 func (s *survey) add(parts []*column) *Candidate {
 	for _, c := range s.report.Candidates {
 		if slices.Equal(c.parts, parts) {
@@ -109,17 +108,15 @@ func (s *survey) add(parts []*column) *Candidate {
 	return c
 }
 
-// simulable reports whether a key of the parts can be simulated.
 func (s *survey) simulable(parts []*column) bool {
 	return !slices.ContainsFunc(parts, func(c *column) bool { return c.code < 0 || c.rows == 0 })
 }
 
-func (s *survey) keysOf(parts []*column) simulate.Keys {
-	var places []int
+func (s *survey) keysOf(parts []*column) (keys simulate.Keys) {
 	for _, c := range parts {
-		places = append(places, c.code)
+		keys = append(keys, s.kept.columns[c.code])
 	}
-	return s.kept.keys(places...)
+	return keys
 }
 
 // spread simulates live traffic and a load. The hottest value limits the live share, which small windows may not show.
@@ -132,10 +129,8 @@ func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float6
 	return live, loaded.Share * float64(cut) / float64(s.Partitions), cut // keys with few values use few partitions
 }
 
-// facts collects the statistics of a candidate's values.
 func (s *survey) facts(parts []*column) (f Facts) {
 	f.Monotonic, f.Top = "no", []Hot{}
-	var identities []int
 	for i, c := range parts {
 		f.Nulls += c.nulls
 		f.KeyBytes += ratio(c.bytes, c.rows)
@@ -144,13 +139,12 @@ func (s *survey) facts(parts []*column) (f Facts) {
 			f.KeyBytes++
 			f.LongestKey++
 		}
-		identities = append(identities, c.identity())
 	}
 	if !s.simulable(parts) {
 		return f
 	}
 	scale := float64(s.rows) / float64(s.kept.rows)
-	distinct, most := s.kept.groups(identities...)
+	distinct, most := s.kept.groups(identitiesOf(parts)...)
 	f.Hottest = float64(most) / float64(s.kept.rows)
 	f.Distinct = int64(distinct)
 	if !s.kept.all() {
@@ -242,7 +236,6 @@ func (s *survey) together(parts []*column, next *column) (values, rows float64) 
 // distinctOf estimates the number of distinct values of a column.
 func (s *survey) distinctOf(c *column) int64 { return min(c.distinct.Count(), max(1, c.rows)) }
 
-// judge sets the verdict of a candidate.
 func (s *survey) judge(c *Candidate) {
 	c.cause = s.causeOf(c)
 	switch {

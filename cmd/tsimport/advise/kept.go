@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/tsimport/cmd/tsimport/advise/simulate"
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
 )
 
@@ -65,7 +64,6 @@ func (k *kept) thin() {
 	k.stride *= 2
 }
 
-// all reports whether every row was kept.
 func (k *kept) all() bool { return k.stride == 1 }
 
 // order returns the rows in the order of a column, and equal ones in input order. Nil means input order.
@@ -93,14 +91,6 @@ func (k *kept) mixed(column int) []int32 {
 		return cmp.Or(cmp.Compare(codes[a], codes[b]), cmp.Compare(sketch.Mix(uint64(a)), sketch.Mix(uint64(b))))
 	})
 	return order
-}
-
-func (k *kept) keys(columns ...int) simulate.Keys {
-	var keys simulate.Keys
-	for _, c := range columns {
-		keys = append(keys, k.columns[c])
-	}
-	return keys
 }
 
 // groups returns the number of distinct combinations of the columns' values, and the rows of the most frequent one.

@@ -39,7 +39,6 @@ func usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(form
 // maxStored limits the number of columns that are analysed in detail: the first ones, and those requested.
 const maxStored = 24
 
-// survey is the state of a run.
 type survey struct {
 	Config
 	columns []*column
@@ -229,7 +228,6 @@ func (g *gaps) next() bool {
 	return true
 }
 
-// places assigns columns their places in kept.
 func (s *survey) places() int {
 	n, stored := 0, 0
 	take := func(c *column) {

@@ -47,7 +47,6 @@ func ageCommand(in *invocation) *cli.Command {
 	}
 }
 
-// ageRequest returns the request that the flags describe, without the connection.
 func ageRequest(c *call) (r apply.Request, err error) {
 	switch {
 	case c.Args().Present():

@@ -119,7 +119,6 @@ func commandNames(commands []*cli.Command) (names []string) {
 	return names
 }
 
-// flagErrorText rewords an error of the flag package.
 func flagErrorText(err error, flags []cli.Flag) string {
 	m := wrongValue.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -145,7 +144,6 @@ func flagErrorText(err error, flags []cli.Flag) string {
 	return fmt.Sprintf("%s %s: %s", dash(name), value, why)
 }
 
-// wrongFlag turns an error of the flag package into a usage error.
 func wrongFlag(err error, command string, flags []cli.Flag) error {
 	return usagef("%s; see %s --help%s", flagErrorText(err, flags), command, flagHint(err, flags))
 }

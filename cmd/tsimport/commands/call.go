@@ -30,7 +30,6 @@ type call struct {
 // line is a command line. The alias gives the embedded field of call this name.
 type line = cli.Context
 
-// act returns an action that calls do for a command without options.
 func (in *invocation) act(do func(*call) error) cli.ActionFunc { return in.with(0, do) }
 
 // with returns an action that calls do for a command with these options.
@@ -95,7 +94,6 @@ func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.
 	return newCall(l, of, of.Full(options.Having(of.Name)), in, interrupts, show)
 }
 
-// again returns the call of another command that replaces this one.
 func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
@@ -112,7 +110,6 @@ func (c *call) command() *options.Command {
 	return new(*c.given)
 }
 
-// perform runs a command that was not typed and reports how it ended.
 func perform(c *call) error {
 	return told(c, c.Command.Name, func(c *call) error {
 		switch c.Command.Name {
@@ -129,7 +126,6 @@ func perform(c *call) error {
 	})
 }
 
-// commandOf restores the command from the request stored with a run.
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
 		return nil, usagef("its run.json does not record how the run was started: give its files and flags yourself")

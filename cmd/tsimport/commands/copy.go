@@ -32,7 +32,6 @@ func copyTable(c *call) error {
 	return runLoad(c, new(copying))
 }
 
-// copying is a load from a table.
 type copying struct {
 	*fromtable.Load
 	from, to tableArgument

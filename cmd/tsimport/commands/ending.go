@@ -154,7 +154,6 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}
 }
 
-// saidError is an error with another text for the user.
 type saidError struct {
 	error
 	text string

@@ -100,7 +100,6 @@ func checkExport(c *call, name, format string) error {
 	return checkExportFlags(c, format)
 }
 
-// describeSource connects to the service and describes the table.
 func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClient, *client.Table, error) {
 	if err := t.mustExist(); err != nil {
 		return nil, nil, err
@@ -200,7 +199,6 @@ type exportSummary struct {
 	ReadUnits int64              `json:"read_units"` // charged to this process
 }
 
-// serverStatement returns the SQL statement that loads the export into a server.
 func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	file, name := cmp.Or(cfg.Path, "FILE"), cfg.Scan.Table.Name
 	columns := cfg.Columns(r.Columns)
@@ -244,7 +242,6 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	}
 }
 
-// sayLost reports the data that the output lacks.
 func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	if lost.Timestamps > 0 {
 		say.Note("not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps))

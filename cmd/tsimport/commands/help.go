@@ -36,7 +36,6 @@ func helpAsked(args []string) (words []string, part string, asked bool) {
 	return nil, "", false
 }
 
-// showHelp prints the help of a command if the command line requests it.
 func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error) {
 	words, part, asked := helpAsked(args)
 	if asked && len(words) == 0 && part != "" {
@@ -63,7 +62,6 @@ func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error)
 	return true, err
 }
 
-// help is the help of a command, or a part of it.
 type help struct {
 	command       *cli.Command
 	name, part    string
@@ -73,7 +71,6 @@ type help struct {
 	b             strings.Builder
 }
 
-// choose selects the flags of the part.
 func (h *help) choose() error {
 	h.flags = map[string][]cli.Flag{}
 	for _, f := range h.command.VisibleFlags() {

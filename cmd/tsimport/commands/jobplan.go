@@ -135,7 +135,6 @@ func (p *jobPlanner) comesAfter(name, before string) bool {
 	return p.plan.Parallel == 1 || p.record.ComesAfter(name, before)
 }
 
-// load plans one load by running its command in plan mode.
 func (p *jobPlanner) load(s *job.State) {
 	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1,
 		Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}

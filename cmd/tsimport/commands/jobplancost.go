@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// cost estimates the cost and the duration of the load.
 func (l *loadPlan) cost(cfg *pipeline.Config) {
 	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {
 		return // the row size is unknown

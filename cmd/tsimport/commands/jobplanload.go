@@ -42,7 +42,6 @@ func (l *loadPlan) findBegun(dir string, in *invocation) {
 	}
 }
 
-// hear collects the command's messages.
 func (l *loadPlan) hear(kind words.Kind, line string) {
 	switch kind {
 	case words.Warning:
@@ -82,7 +81,6 @@ func (l *loadPlan) later(place string, err error) error {
 	return nil
 }
 
-// load plans a load or a copy.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // opens resources for reading only, without a lease
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
@@ -174,7 +172,6 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 	}
 }
 
-// look describes the inputs and the table.
 func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
 	place := t.place(cfg.Target.Table)
 	by := l.plans.made[place]

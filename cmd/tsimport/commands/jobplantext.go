@@ -13,12 +13,9 @@ import (
 )
 
 func (p *jobPlan) lines() (lines []string) {
-	for _, l := range p.Loads {
-		lines = append(lines, l.lines()...)
-		lines = append(lines, "")
-	}
 	planned := 0
 	for _, l := range p.Loads {
+		lines = append(append(lines, l.lines()...), "")
 		if l.State == planPlanned {
 			planned++
 		}

@@ -68,7 +68,6 @@ func manifestsCommand(in *invocation) *cli.Command {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobOf returns the options of a plan's manifest.
 func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Options, error) {
 	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {

@@ -25,8 +25,8 @@ func writeState(w io.Writer, s *pipeline.State) error {
 	for i := range lanes[:min(len(lanes), lanesAsked)] {
 		l := &lanes[i]
 		fmt.Fprintf(&text, "  partition %d from %s: %s, %s queued%s, %d %s in flight%s\n",
-			l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), l.InFlight,
-			plural(l.InFlight, "request"), laneTrouble(l))
+			l.Partition, printable(cmp.Or(l.From, "the first key")), paceText(l), words.Grouped(int64(l.Queued)), diskText(l),
+			l.InFlight, plural(l.InFlight, "request"), laneTrouble(l))
 	}
 	if more := len(lanes) - lanesAsked; more > 0 {
 		fmt.Fprintf(&text, "  … and %d more\n", more)
@@ -92,13 +92,6 @@ func busiest(s *pipeline.State) (busy []lanes.State) {
 	return busy
 }
 
-func fromText(l *lanes.State) string {
-	if l.From == "" {
-		return "the first key"
-	}
-	return printable(l.From)
-}
-
 func paceText(l *lanes.State) string {
 	if l.Rate == 0 {
 		return l.Pace
@@ -114,18 +107,20 @@ func diskText(l *lanes.State) string {
 }
 
 func laneTrouble(l *lanes.State) string {
-	var text string
-	if l.Retrying > 0 {
-		text += fmt.Sprintf(", %s to be sent again", words.Grouped(int64(l.Retrying)))
-	}
-	if l.Throttled > 0 {
-		text += fmt.Sprintf(", %s throttled", words.Grouped(l.Throttled))
-	}
+	text := plus(plus("", int64(l.Retrying), "to be sent again"), l.Throttled, "throttled")
 	if l.Down {
 		text += ", not served"
 	}
 	if l.Trouble != "" {
 		text += ": " + printable(l.Trouble)
+	}
+	return text
+}
+
+// plus appends a count that is not 0 to a text.
+func plus(text string, n int64, what string) string {
+	if n > 0 {
+		text += ", " + words.Grouped(n) + " " + what
 	}
 	return text
 }
@@ -137,7 +132,6 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// counted formats a count and a noun.
 func counted(n int64, noun string) string { return words.Grouped(n) + " " + plural(int(n), noun) }
 
 // are formats a count and a noun, followed by is or are.

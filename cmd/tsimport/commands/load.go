@@ -125,7 +125,6 @@ func runLoad(c *call, of kind) (err error) {
 	return r.run(c, of, cfg)
 }
 
-// run writes the rows, compares them if requested, and reports the result.
 func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	if c.in.session == nil {
 		limitMemory(cfg.Limits.Memory, r.target.embedded)
@@ -185,7 +184,6 @@ func printSummary(c *call, r *pipeline.Report) error {
 	return printJSON(c, json.RawMessage(text))
 }
 
-// readyLoad holds a load's open resources.
 type readyLoad struct {
 	target *target
 	again  *recurring.Load

@@ -33,7 +33,6 @@ func formatLog(show *display, args []string) error {
 	return nil
 }
 
-// logJSON makes the display write JSON lines with log/slog.
 func (d *display) logJSON(command string) {
 	if d.log != nil {
 		return
@@ -76,7 +75,6 @@ func (d *display) event(level slog.Level, event, text string, more ...slog.Attr)
 	d.log.LogAttrs(context.Background(), level, text, append([]slog.Attr{slog.String("event", event)}, more...)...)
 }
 
-// of returns the display of one load of a job.
 func (d *display) of(load string) *display {
 	one := newDisplay(io.Discard)
 	if d.log == nil {
@@ -121,7 +119,6 @@ func (s *screen) reject(r *rundir.Reason) {
 	}
 }
 
-// logRejects logs the records rejected since its last call.
 func (s *screen) logRejects() {
 	s.mu.Lock()
 	rejected, all := s.rejected, s.rejects

@@ -137,7 +137,6 @@ func init() {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is too easily typed
 }
 
-// newApp builds the commands with their help.
 func newApp(stdout io.Writer, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",

@@ -72,7 +72,6 @@ var commandGroups = map[string]string{
 	"Help and shells":      "errors completion man",
 }
 
-// group puts commands and flags into their groups.
 func group(commands []*cli.Command) {
 	for category, names := range commandGroups {
 		for _, name := range strings.Fields(names) {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -61,10 +62,7 @@ func (o *checkedOutput) end(err error) error {
 			o.err = fmt.Errorf("print the result: %w", closed)
 		}
 	}
-	if err == nil {
-		return o.err
-	}
-	return err
+	return cmp.Or(err, o.err)
 }
 
 // openForRows refuses to write rows to a stdout that was closed at the start, which Go replaces with the null device.
@@ -75,7 +73,6 @@ func openForRows(stdout io.Writer) error {
 	return nil
 }
 
-// numbersHelp explains auto-increment key columns.
 const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising " +
 	"numbers, in input order for each\n" +
 	"value of the columns before it. It suits a stream of rows per partition key, read in order, but not finding\n" +

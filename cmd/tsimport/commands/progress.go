@@ -236,27 +236,18 @@ func (s *screen) counts() string {
 	if w := bottleneck.Word(p.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		text += fmt.Sprintf(" (limited by %v)", w)
 	}
-	if n := p.Ended.Rejected.Load(); n > 0 {
-		text += fmt.Sprintf(", %s rejected", words.Grouped(n))
-	}
+	text = plus(text, p.Ended.Rejected.Load(), "rejected")
 	if n, since, known := p.Lag(); known && n == 0 {
 		text += fmt.Sprintf(", every change applied, the last %v old", round(since))
 	} else if known {
 		text += fmt.Sprintf(", behind by %s changes, %v", words.Grouped(n), round(since))
 	}
-	if n := p.Ended.Archived.Load(); n > 0 {
-		text += fmt.Sprintf(", %s archived", words.Grouped(n))
-	}
-	if n := p.Throttled.Load(); n > 0 {
-		text += fmt.Sprintf(", %s throttled", words.Grouped(n))
-	}
+	text = plus(plus(text, p.Ended.Archived.Load(), "archived"), p.Throttled.Load(), "throttled")
 	if n, found, requests := p.LookUps(); requests > 0 {
 		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", words.Grouped(n), words.Grouped(found),
 			words.Grouped(requests))
 	}
-	if n := p.Swept.Load(); n > 0 {
-		text += fmt.Sprintf(", %s checked for copies", words.Grouped(n))
-	}
+	text = plus(text, p.Swept.Load(), "checked for copies")
 	if trouble, _ := p.Hindrance.Trouble.Load().(string); trouble != "" {
 		text += fmt.Sprintf(", trying again: %.100s", trouble)
 	}

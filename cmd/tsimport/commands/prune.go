@@ -53,7 +53,6 @@ type pruned struct {
 	info *runInfo
 }
 
-// pruning selects the runs to remove.
 type pruning struct {
 	keep  int
 	older time.Duration

@@ -28,7 +28,6 @@ func storesOf(c *call) (o input.Options) {
 	return o
 }
 
-// parseRead parses the flags for reading inputs.
 func parseRead(c *call) (read plan.Read, err error) {
 	if read, err = options.Read(&c.given.Request); err == nil {
 		completeRead(c, &c.given.Request, &read)

@@ -239,7 +239,6 @@ func retryRejects(c *call) error {
 	return load(c.again(in, of))
 }
 
-// setFlags parses flags with values as written in a summary.
 func setFlags(of *options.Command, flags []string) error {
 	for i := 0; i+1 < len(flags); i += 2 {
 		name := strings.TrimLeft(flags[i], "-")

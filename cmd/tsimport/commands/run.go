@@ -116,10 +116,8 @@ func runJob(c *call, in *invocation) error {
 	return runRecord(c, folder, r)
 }
 
-// jobName derives a job's name from its file.
 func jobName(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
 
-// jobError turns an error of a job file into a usage error.
 func jobError(err error) error {
 	if none := new(job.NoInputError); errors.As(err, &none) {
 		return &plan.UsageError{Message: err.Error(), Input: true, Nothing: true}
@@ -130,7 +128,6 @@ func jobError(err error) error {
 	return err
 }
 
-// readJob reads the file and expands its names.
 func readJob(c *call, names []string) (*job.Record, error) {
 	file, err := readJobFile(c, names)
 	if err != nil {
@@ -194,7 +191,6 @@ func readJobFile(c *call, names []string) (*job.File, error) {
 	return expanded, err
 }
 
-// overrideJob overrides the file with flags and environment variables.
 func overrideJob(c *call, file *job.File) {
 	if c.IsSet("parallel") {
 		file.Parallel = c.Int("parallel")
@@ -330,7 +326,6 @@ func continues(c *call, r, before *job.Record, folder string) error {
 	return nil
 }
 
-// resumeJob runs the remaining loads of a job.
 func resumeJob(c *call, found *runInfo) error {
 	folder := found.Folder
 	endingOf(c).load = jobName(found.record.File)
@@ -409,7 +404,6 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	return endsWith(c, code, err, o.brief())
 }
 
-// jobRunner runs the loads of a job as commands.
 type jobRunner struct {
 	c       *call
 	session *session
@@ -422,7 +416,6 @@ type jobRunner struct {
 	beginStdin func()
 }
 
-// run runs one load's command in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := s.Folder(o.folder)
 	interrupts, stop := o.c.interrupts.ofLoad()
@@ -666,12 +659,8 @@ func (o *jobRunner) tell(s *job.State) {
 func countsText(n *job.Counts) string {
 	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", words.Grouped(n.Read), words.Grouped(n.Written),
 		words.Grouped(n.Rejected), words.Grouped(n.Superseded))
-	for _, more := range []runmetrics.Rows{{Outcome: "left by --when", N: n.ConditionFailed},
-		{Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}} {
-		if more.N > 0 {
-			text += fmt.Sprintf(", %s %s", words.Grouped(more.N), more.Outcome)
-		}
-	}
+	text = plus(plus(text, n.ConditionFailed, "left by --when"), n.Archived, "archived")
+	text = plus(text, n.Unfinished, "unfinished")
 	if n.BadInputs > 0 {
 		text += fmt.Sprintf(", %s set aside", counted(n.BadInputs, "input"))
 	}
@@ -700,7 +689,6 @@ func (o *jobRunner) brief() string {
 	return text
 }
 
-// summarize reports the result of the job.
 func (o *jobRunner) summarize(took time.Duration) {
 	o.c.say.Line("%s, in %v", o.counts(), round(took))
 	if n, differ := o.verified(); n > 0 {

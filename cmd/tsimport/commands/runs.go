@@ -106,7 +106,6 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// counts formats the run's progress.
 func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))
@@ -116,10 +115,7 @@ func (r *runInfo) counts() string {
 		done, all := r.record.DoneOf()
 		text = fmt.Sprintf("%d of %d loads done, %s", done, all, text)
 	}
-	if r.Rejected > 0 {
-		text += fmt.Sprintf(", %s rejected", words.Grouped(r.Rejected))
-	}
-	return text
+	return plus(text, r.Rejected, "rejected")
 }
 
 // findRuns returns the runs in the folders, newest first. Without folders, it returns all runs.

@@ -64,7 +64,6 @@ func (s *screen) waiting(why string, most time.Duration) {
 	s.say.Line("waiting: %s; retrying for up to %v", why, most)
 }
 
-// plan shows the plan, then starts the progress display.
 func (s *screen) plan(p *plan.Plan) {
 	for _, n := range p.Notes {
 		s.say.Line("%s", n)
@@ -177,15 +176,8 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	}
 	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Written),
 		written, words.Grouped(r.Rejected), words.Grouped(r.Superseded))
-	if r.ConditionFailed > 0 {
-		counts += fmt.Sprintf(", %s left by --when", words.Grouped(r.ConditionFailed))
-	}
-	if r.Archived > 0 {
-		counts += fmt.Sprintf(", %s archived", words.Grouped(r.Archived))
-	}
-	if r.Unfinished > 0 && !r.DryRun {
-		counts += fmt.Sprintf(", %s unfinished", words.Grouped(r.Unfinished))
-	}
+	counts = plus(plus(counts, r.ConditionFailed, "left by --when"), r.Archived, "archived")
+	counts = plus(counts, r.Unfinished, "unfinished")
 	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
 	if r.DryRun {
 		s.say.Line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read),
@@ -406,7 +398,6 @@ func saySpread(say words.Say, r *pipeline.Report) {
 	sayTrouble(say, r)
 }
 
-// sayTrouble reports errors and unusual costs.
 func sayTrouble(say words.Say, r *pipeline.Report) {
 	if r.EmptyLines > 0 {
 		say.Line("%s skipped", counted(r.EmptyLines, "empty line"))
@@ -467,7 +458,6 @@ func indexesText(n int) string {
 	return fmt.Sprintf("%d secondary indexes", n)
 }
 
-// slowestNote names the partition that delayed the load.
 func slowestNote(p *ledger.ReportSlowest) string {
 	name := fmt.Sprintf("partition %d", p.Partition)
 	if p.Table != "" {
@@ -480,13 +470,7 @@ func slowestNote(p *ledger.ReportSlowest) string {
 	text := fmt.Sprintf("slowest: %s; its rows waited for %v, those of most others for %v at most; %s rows, %s a second",
 		name, seconds(p.Waiting), seconds(p.OthersWaiting), words.Grouped(p.Rows),
 		words.Grouped(int64(float64(p.Rows)/p.Waiting)))
-	if p.Throttled > 0 {
-		text += fmt.Sprintf(", %s refused for capacity", words.Grouped(p.Throttled))
-	}
-	if p.Unavailable > 0 {
-		text += fmt.Sprintf(", %s while it was unavailable", words.Grouped(p.Unavailable))
-	}
-	return text
+	return plus(plus(text, p.Throttled, "refused for capacity"), p.Unavailable, "while it was unavailable")
 }
 
 // preSplitNote reports whether a new table kept its initial ranges.

@@ -59,7 +59,6 @@ func parseSeed(text string) (s seed, err error) {
 	return s, nil
 }
 
-// plant loads the seeds of missing tables.
 func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err error) {
 	begun, err := unfinishedSeed(c.Context, store, o, c.String("store"), seeds)
 	if err != nil || len(seeds) == 0 {

@@ -18,7 +18,6 @@ const addressHelp = "A table is a name, in the instance that --endpoint and --in
 	"A profile p is that of --profile: it has variables of its own, TABLESTORE_ENDPOINT_P, TABLESTORE_ACCESS_KEY_ID_P,\n" +
 	"TABLESTORE_ACCESS_KEY_SECRET_P and TABLESTORE_SECURITY_TOKEN_P, or files (docs/jobs.md)."
 
-// tableArgument is a parsed table argument.
 type tableArgument struct {
 	name    string
 	address *address.Address // nil if flags name the instance
@@ -48,7 +47,6 @@ func parseTableArgument(text string) (t tableArgument, err error) {
 	return tableArgument{a.Table, &a}, nil
 }
 
-// openSide opens the Tablestore of a table argument.
 func openSide(c *call, arg tableArgument, a access) (*target, error) {
 	if arg.address == nil {
 		return openTarget(c, a)

@@ -22,7 +22,6 @@ import (
 const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " +
 	limiter.Queue + " or " + limiter.Concurrency
 
-// outageUsage is the help of --outage.
 const outageUsage = "make the service unavailable: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle +
 	", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
 

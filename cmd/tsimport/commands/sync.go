@@ -184,7 +184,6 @@ func withheldBy(err error, deletes bool) error {
 	return err
 }
 
-// sayFound reports the differences and the resulting changes.
 func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus "+
 		"(%s records read, %s rejected, %s superseded; %s read units)",

@@ -297,7 +297,6 @@ func tableCreate(c *call) error {
 	})
 }
 
-// tableDefines parses the predefined columns and indexes of a new table.
 func tableDefines(c *call, to *plan.Target, d table.Definition) error {
 	to.Define = d
 	if err := options.Define(textsOf(c.line, "define"), to); err != nil {

@@ -184,7 +184,6 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 	return file, r.Rows, false, err
 }
 
-// deletedKeysFile returns the name of the file for a selection of rows of a table.
 func deletedKeysFile(target, name string, which ...string) string {
 	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+
 		".jsonl")

@@ -35,7 +35,6 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-// tableSourceHelp explains tables as sources.
 const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as " +
 	"ots://[PROFILE@]INSTANCE/TABLE, with\n" +
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " +
@@ -205,11 +204,9 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 	return nil
 }
 
-// databaseHelp explains database tables as sources.
 const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or " +
 	"sqlite:FILE, with ?table=TABLE (docs/sql.md)."
 
-// lookedHelp is like databaseHelp, for commands that inspect inputs.
 const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
 
 // sqlOrigin returns the database table that a command reads, or nil. A sync needs all rows of one snapshot.

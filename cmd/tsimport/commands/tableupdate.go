@@ -52,7 +52,6 @@ func tableUpdate(c *call) error {
 	})
 }
 
-// wanted holds the settings given by flags.
 type wanted struct{ client.Change }
 
 // wantedChange parses the flags and refuses settings that no table can have.

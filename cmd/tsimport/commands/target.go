@@ -34,7 +34,6 @@ const (
 // toServices returns the transport to services; nil means the network. Tests replace it with an engine.
 var toServices = func(context.Context) http.RoundTripper { return nil }
 
-// target is the Tablestore that a command works on.
 type target struct {
 	client.Target
 	name     string
@@ -99,7 +98,6 @@ func openTarget(c *call, a access) (*target, error) {
 	return t.openStore(a, c.of.RequestTimeout)
 }
 
-// of sets the target of a load.
 func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	cfg.Target.Client, cfg.Target.Name, cfg.Target.Absent = t.Target, t.name, t.missing
 	if !t.embedded {
@@ -142,7 +140,6 @@ func (t *target) reach(s *server.Server, timeout time.Duration) {
 	}
 }
 
-// mustExist returns an error if the embedded store does not exist.
 func (t *target) mustExist() error {
 	if t.missing {
 		return &plan.UsageError{Message: t.name + " does not exist; load a file, or give another --store", NoTable: true}
@@ -215,7 +212,6 @@ func tellTarget(c *call, text string) {
 	}
 }
 
-// remote sets the target to a service.
 func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider) error {
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider,
 		Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}

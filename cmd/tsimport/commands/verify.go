@@ -194,7 +194,6 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 	return t.compare(c, &cfg, o, run)
 }
 
-// compared sets the target of a comparison.
 func (t *target) compared(cfg *pipeline.Config) error {
 	if err := t.mustExist(); err != nil {
 		return err
@@ -396,7 +395,6 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 
 const comparing = "verify: %s records read, %s rows of the table compared"
 
-// watchComparison shows progress until stop is called.
 func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
 	if c.of.Quiet || !c.show.terminal {
 		return func() {}
@@ -438,14 +436,7 @@ func comparisonLine(r *verify.Result) string {
 	}
 	text := fmt.Sprintf("%s: %s%s rows expected, %s equal, %s missing, %s different%s", comparisonVerdict(r), share,
 		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different), surplus)
-	for _, more := range []struct {
-		n    int64
-		what string
-	}{{r.Archived, "archived"}, {r.WithoutKey, "without a returned key"}, {r.Expired, "expired"}} {
-		if more.n > 0 {
-			text += fmt.Sprintf(", %s %s", words.Grouped(more.n), more.what)
-		}
-	}
+	text = plus(plus(plus(text, r.Archived, "archived"), r.WithoutKey, "without a returned key"), r.Expired, "expired")
 	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected),
 		words.Grouped(r.Superseded))
 	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))),
@@ -528,7 +519,6 @@ func differenceText(input, table []string) string {
 	return "only the table has " + sideText(more)
 }
 
-// without returns the versions that are not in others.
 func without(versions, others []string) (rest []string) {
 	for _, v := range versions {
 		if !slices.Contains(others, v) {

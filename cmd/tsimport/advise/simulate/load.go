@@ -87,10 +87,8 @@ type loader struct {
 	pause   int64 // milliseconds
 }
 
-// never is after the end of any simulated load.
 const never = 1 << 62
 
-// begin takes the rows of the next request.
 func (w *loader) begin(l *load, at int64) {
 	*w = loader{at: at, begun: at, rows: w.rows[:0]}
 	for len(w.rows) < batchRows && l.next < len(l.of) {
@@ -102,7 +100,6 @@ func (w *loader) begin(l *load, at int64) {
 	}
 }
 
-// send sends the remaining rows to their partitions.
 func (w *loader) send(l *load) {
 	w.rows = slices.DeleteFunc(w.rows, func(row int32) bool { return l.take(int(l.of[row]), w.at) })
 	answered := w.at + latency
