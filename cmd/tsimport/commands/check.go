@@ -26,7 +26,7 @@ func checkCommand(in *invocation) *cli.Command {
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + lookedHelp + "\n" +
-			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
+			"Takes the flags of tsimport load that describe the rows. Reads all files; writes nothing.\n" +
 			"Exit code 0: no record would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some would be\n" +
 			"rejected; 6: --unique found a key made of different values, or --fail-on-duplicates a repeated key; 7: no input.",
 		Flags: append([]cli.Flag{

@@ -142,8 +142,8 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
 		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
-		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in\n" +
-			"./tsimport-store, which the first load creates.\n" +
+		Description: "Without an endpoint (--endpoint, --profile or TABLESTORE_ENDPOINT), every command uses an\n" +
+			"embedded store in ./tsimport-store, which the first load creates.\n" +
 			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration,\n" +
 			"3 finished with rejected rows or files set aside, 4 stopped by the error limit, 5 refused\n" +
 			"permanently (access key, permission, table gone, quota), 6 verify found differences or check\n" +

@@ -123,7 +123,7 @@ func tableDelete(c *call) error {
 		case c.IsSet("max-delete") && n > most:
 			return errors.Join(usagef("%s rows would be deleted, more than %d; none was", words.Grouped(n), most), removed(own))
 		case !c.Bool("yes"):
-			return usagef("this would delete %s rows of table %s, a write unit or more each; add --yes", words.Grouped(n), name)
+			return usagef("this would delete %s of table %s, a write unit or more each; add --yes", counted(n, "row"), name)
 		case n == 0:
 			c.say.Line("nothing to delete: table %s has no such rows", name)
 			return removed(own)

@@ -35,10 +35,10 @@ func verifyCommand(in *invocation) *cli.Command {
 		Usage:     "compare a table with the files that were loaded into it, or with another table",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
-			"Takes every flag of tsimport load: write verify for load, or name a run with --run. Reads the table and never\n" +
-			"writes to it. Exit code 0: all rows are there and equal; 6: rows are missing, different or, with --extra fail,\n" +
-			"surplus; 3: none are, but records that the run did not reject could not be compared; 1: the comparison failed;\n" +
-			"2: bad usage.",
+			"Takes the flags of tsimport load that describe the rows: write verify for load, or name a run with --run.\n" +
+			"Reads the table and never writes to it. Exit code 0: all rows are there and equal; 6: rows are missing,\n" +
+			"different or, with --extra fail, surplus; 3: none are, but records that the run did not reject could not be\n" +
+			"compared; 1: the comparison failed; 2: bad usage.",
 		Flags:  flagsOf(options.Verify | options.Ending),
 		Action: in.with(options.Verify|options.Ending, verifyTable),
 	}
