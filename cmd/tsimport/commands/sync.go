@@ -32,7 +32,8 @@ func syncCommand(in *invocation) *cli.Command {
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Compares all rows first, like tsimport verify, then puts missing and different rows and, with --delete, deletes " +
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport " +
-			"load that describe the rows. The same command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
+			"load that describe the rows. The same command again, or tsimport resume, resumes an interrupted sync " +
+			"(docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed: exit code 3.",
 		Flags:  flagsOf(options.Sync | options.Ending),
 		Action: in.with(options.Sync|options.Ending, syncTable),
