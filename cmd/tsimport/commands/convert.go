@@ -78,7 +78,7 @@ func readDataX(name string) (*datax.Job, error) {
 		return nil, fmt.Errorf("read DataX job: %w", err)
 	}
 	if len(text) > maxForeignJob {
-		return nil, usagef("%s: larger than 1 MiB", name)
+		return nil, usagef("%s is larger than 1 MiB, too large for a DataX job", name)
 	}
 	j, err := datax.Convert(text)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // notFromEnvironment lists command flags that must be typed, like options that are Typed.
-var notFromEnvironment = []string{"apply", "yes", "force", "schema", "older-than", "help", "version"}
+var notFromEnvironment = []string{"apply", "yes", "schema", "older-than", "help", "version"}
 
 // olderNames maps flags to environment variables that predate the general scheme.
 var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv}

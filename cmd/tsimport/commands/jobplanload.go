@@ -74,7 +74,7 @@ func (l *loadPlan) later(place string, err error) error {
 		return err
 	}
 	if !l.plans.comesAfter(l.Name, by.Name) {
-		return usagef("load %s creates the table that load %s reads too early; set after: [%s]", by.Name, l.Name, by.Name)
+		return usagef("load %s reads a table before load %s creates it; set after: [%s]", l.Name, by.Name, by.Name)
 	}
 	l.State = planLater
 	l.note(fmt.Sprintf("load %s creates the table that this load reads, so its rows are not known yet", by.Name))

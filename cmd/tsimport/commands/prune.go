@@ -255,7 +255,7 @@ func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	case n <= p.keep:
 		return "one of the newest of its table or job"
 	case last:
-		return "the last run that wrote to its table, by which later loads know types of columns"
+		return "the last run that wrote to its table, from which later loads take types of columns"
 	case age < 0:
 		return "its date is in the future by this machine's clock"
 	case age < p.older:

@@ -283,8 +283,8 @@ func estimateSteps(c *call, cfg *pipeline.Config) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), words.Bytes(s.Bytes),
 			words.Grouped(s.Requests), took, words.Bytes(s.Memory))
 	}
-	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; the table's capacity, where it is less, decides "+
-		"(docs/internals/scale-out.md says what was measured)\n",
+	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; a table with less capacity takes longer "+
+		"(docs/internals/scale-out.md has the measurements)\n",
 		counted(int64(o.Workers), "worker"), counted(int64(o.Processors), "processor"), words.Grouped(o.Rows),
 		words.Grouped(o.Units))
 	return w.Flush()
