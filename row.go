@@ -99,7 +99,7 @@ type Outcome struct {
 	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if any, and
 	// Value the beginning of its value.
 	Code, Column, Message, Value string
-	// MaybeApplied means that a rejected row may be in the table: it was sent, and the service never answered.
+	// MaybeApplied means that a rejected row may be in the table, because an earlier attempt may have been applied.
 	MaybeApplied bool
 }
 

@@ -100,7 +100,7 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 		if r.Deletes {
 			what = "have been deleted"
 		}
-		say.Warn("%s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)",
+		say.Warn("%s rejected rows may %s: an earlier attempt may have been applied (maybe_applied in rejects.jsonl)",
 			words.Grouped(r.MaybeApplied), what)
 	}
 }

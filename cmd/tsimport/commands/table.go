@@ -57,7 +57,7 @@ func tableCommand(in *invocation) *cli.Command {
 					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell" + unchanged},
 					&cli.Int64Flag{Name: "max-deviation",
 						Usage: "`SECONDS` by which a cell's timestamp may differ from the clock" + unchanged},
-					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
+					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them" + unchanged},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE",
 				Action: in.with(options.Reaching, tableDrop),
