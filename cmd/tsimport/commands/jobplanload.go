@@ -275,7 +275,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has " +
 		"nothing in common with the input. tsimport sync --plan compares and counts")
 	if deletes {
-		l.note("nor is it known in advance which rows would be deleted")
+		l.note("which rows would be deleted is not known in advance")
 	}
 	cfg.Read.Look = looksLater // comparisons do the same
 	if err := l.look(interrupts.drain, cfg, t); err != nil {
