@@ -52,7 +52,8 @@ var ofLoads = []*Option{
 		Usage: "how long a request may go without progress: for sending a part of it, or for its answer"},
 	{Name: "format", Basic: true, Default: "auto", Group: files, OfInputs: true, In: reads,
 		Values: reader.FormatNames(),
-		Usage:  "csv, jsonl, parquet, arrow, dynamodb (its exports), mongodb (mongoexport), pg_dump, mysqldump or auto"},
+		Usage: "csv, jsonl, parquet, arrow, dynamodb (its exports), mongodb (mongoexport), pg_dump, mysqldump, changes " +
+			"(docs/changes.md) of debezium, canal, maxwell or dynamodb-changes, or auto"},
 	{Name: "source-table", Group: files, OfInputs: true, In: reads,
 		Usage: "dump of a database, or changes: load `TABLE` or SCHEMA.TABLE (default: the only one)"},
 	{Name: "dialect", Group: files, In: reads,
