@@ -143,7 +143,6 @@ func (c *Cutter) inHead(b byte, pos int) error {
 	return nil
 }
 
-// isValues reports whether head ends with VALUES.
 func isValues(head []byte) bool {
 	head = bytes.TrimRight(head, " \t\r\n")
 	const word = "VALUES"

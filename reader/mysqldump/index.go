@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
 )
 
@@ -149,7 +148,7 @@ func (x *index) take(statement []byte) error {
 	return nil
 }
 
-// unicode lists character sets of dumps whose texts are UTF-8, with binary if those of the columns are.
+// unicode lists character sets of dumps whose texts are UTF-8; with binary, only if the columns' character sets are.
 var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 
 // set processes a SET statement, given the tokens after SET.
@@ -248,7 +247,7 @@ func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 	switch {
 	case t.Rows == 0 && t.From == 0:
 		t.From, t.Lines = from, lines
-		t.Arrange(columns, record.Text)
+		t.Arrange(columns)
 	case x.last != t:
 		t.Refused = "its rows are in several places of the dump, which may be several dumps; split it"
 	case !slices.EqualFunc(t.Columns, columns, func(c sqldump.Column, name string) bool { return c.Name == name }):

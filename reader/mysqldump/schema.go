@@ -84,7 +84,6 @@ func key(tokens []sqldump.Token) (names []string) {
 	return names
 }
 
-// column parses a column in CREATE TABLE.
 func (x *index) column(item []sqldump.Token) sqldump.Column {
 	c := sqldump.Column{Name: item[0].Text, Kind: record.String, SQL: strings.ToLower(item[1].Text)}
 	base, rest := c.SQL, item[2:]

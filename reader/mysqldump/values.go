@@ -70,7 +70,6 @@ func (v *values) space() {
 	}
 }
 
-// plain parses a number, bytes or a text.
 func (v *values) plain(scratch *[]byte) (one value, err error) {
 	rest := v.text[v.pos:]
 	switch {
@@ -270,15 +269,11 @@ func bits(text []byte, one bool) (n int64, err error) {
 	return n, nil
 }
 
-// rfc3339 formats a time as RFC 3339. It leaves invalid dates, which contain zeros, unchanged.
+// rfc3339 formats a time as record.AppendDatetime does. A valid time in UTC gets a Z.
 func rfc3339(scratch *[]byte, text []byte, utc bool) []byte {
-	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" ||
-		string(text[8:10]) == "00" {
-		return text
-	}
 	from := len(*scratch)
-	*scratch = append(append(append(*scratch, text[:10]...), 'T'), text[11:]...)
-	if utc {
+	*scratch = record.AppendDatetime(*scratch, text)
+	if utc && len(text) > 10 && (*scratch)[from+10] == 'T' {
 		*scratch = append(*scratch, 'Z')
 	}
 	return (*scratch)[from:len(*scratch):len(*scratch)]

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
 )
 
@@ -102,7 +101,6 @@ func (x *index) comment(line string) {
 	}
 }
 
-// command processes a psql command.
 func (x *index) command(line []byte, at int64) error {
 	word, _, _ := strings.Cut(string(line), " ")
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
@@ -148,7 +146,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 	case tokens[0].Is("search_path"):
 		x.Schema = value
 	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
-		return errors.New("standard_conforming_strings is off, so its texts are ambiguous; dump with a newer pg_dump")
+		return errors.New("standard_conforming_strings is off, so the dump's texts are ambiguous; dump with a newer pg_dump")
 	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"},
 		strings.ToUpper(value)):
 		return fmt.Errorf("the dump is in %s; dump again with pg_dump --encoding UTF8", value)
@@ -175,7 +173,7 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 	return true
 }
 
-// copy processes COPY NAME (COLUMNS) FROM stdin; and skips the rows.
+// copy processes COPY NAME (COLUMNS) FROM stdin; and the rows after it.
 func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	name, after := x.name(tokens)
 	var columns []string
@@ -204,14 +202,14 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 		t.Refused = "its rows are in several places of the dump, which may be several dumps; split it"
 	}
 	t.From, t.Lines = x.Offset, x.Count
-	t.Arrange(columns, record.Text)
+	t.Arrange(columns)
 	if len(columns) == 0 {
 		t.Refused = "it has no columns"
 	}
 	return x.rows(t)
 }
 
-// rows skips the rows of a COPY statement.
+// rows counts the rows of a COPY statement and finds their end.
 func (x *index) rows(t *sqldump.Table) error {
 	for {
 		at := x.Offset

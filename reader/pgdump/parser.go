@@ -144,7 +144,7 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	case asBytes:
 		v.Bytes, err = p.keep(appendBytes(p.scratch, text))
 	case asTime:
-		v.Bytes, err = p.keep(appendTime(p.scratch, text), nil)
+		v.Bytes, err = p.keep(record.AppendTimestamp(p.scratch, text), nil)
 	case asZoned:
 		v.Bytes, err = p.keep(appendZoned(p.scratch, text))
 	case asInterval:

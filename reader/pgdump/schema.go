@@ -91,7 +91,6 @@ func (x *index) columns(tokens []sqldump.Token) (columns []sqldump.Column, rest 
 	return columns, rest
 }
 
-// qualified returns the name of a type with its schema.
 func (x *index) qualified(name string) string {
 	if x.Schema == "" || strings.Contains(name, ".") {
 		return name
@@ -129,7 +128,6 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	return c, true
 }
 
-// withoutSize returns the name of a type without its part in parentheses.
 func withoutSize(name string) string {
 	if open := strings.IndexByte(name, '('); open >= 0 {
 		end := strings.IndexByte(name, ')')

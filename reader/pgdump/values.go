@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/tsimport/reader/record"
 )
 
 var (
@@ -47,19 +49,10 @@ func appendBytes(dst, text []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendTime appends a time as in RFC 3339. It leaves infinity and years before 1 unchanged.
-func appendTime(dst, text []byte) []byte {
-	space := bytes.IndexByte(text, ' ')
-	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
-		return append(dst, text...)
-	}
-	return append(append(append(dst, text[:space]...), 'T'), text[space+1:]...)
-}
-
 // appendZoned appends a time with an offset as UTC, as a live server returns it.
 func appendZoned(dst, text []byte) ([]byte, error) {
 	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && isTime(utc) {
-		return append(appendTime(dst, utc), 'Z'), nil
+		return append(record.AppendTimestamp(dst, utc), 'Z'), nil
 	}
 	value := string(text)
 	if value == "infinity" || value == "-infinity" {

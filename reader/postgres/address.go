@@ -24,7 +24,7 @@ type Address struct {
 	config *pgconn.Config
 	schema string // "" to use the search path
 	table  string
-	query  string   // set instead of table
+	query  string   // "" for a table
 	key    []string // key columns of the query's result
 	maxRow int64    // largest size of a row in bytes; 0 for no limit
 }
@@ -128,7 +128,6 @@ const (
 	keepAlive      = 15 * time.Second
 )
 
-// tableName parses TABLE or SCHEMA.TABLE.
 func tableName(text string) (schema, table string, err error) {
 	if text == "" {
 		return "", "", errors.New("the address names no table; add ?table=TABLE or ?table=SCHEMA.TABLE")

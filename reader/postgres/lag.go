@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// watch is a session that queries the lag of replication.
 type watch struct {
 	conn *pgconn.PgConn
 	seen bool // whether the server has had standbys
@@ -63,7 +62,7 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 	case all == "0" && !w.seen:
 		return 0, false,
 			&sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, " +
-				"or leave the flag out"}
+				"or leave max-lag out"}
 	case all == "0":
 		return 0, false, nil // a standby has been disconnected
 	}

@@ -179,7 +179,7 @@ type snapshot struct {
 	alone *session // the keeper, if it reads alone
 }
 
-// Snapshot exports a snapshot. It checks that the table is the same and rows are not older than those read before.
+// Snapshot exports a snapshot. It fails if rows would be older than those of the snapshot before.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	conn, err := connect(ctx, a)
@@ -270,7 +270,6 @@ func (h *snapshot) Sessions() []sqltable.Session {
 	return []sqltable.Session{h.alone}
 }
 
-// Join opens a session that reads the snapshot.
 func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	conn, err := connect(ctx, h.of)
 	if err != nil {
@@ -288,7 +287,6 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	return h.reader(conn), nil
 }
 
-// reader returns a session that reads the snapshot over conn.
 func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	s := &session{conn: conn}
 	if h.joint != nil {
@@ -302,7 +300,6 @@ func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	return s
 }
 
-// Alive reports whether the keeper still responds.
 func (h *snapshot) Alive(ctx context.Context) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -432,7 +429,6 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1)
 }
 
-// names returns the columns of the key as SQL.
 func (t *described) names() []string {
 	names := make([]string, len(t.Key))
 	for i, k := range t.Key {
@@ -441,7 +437,6 @@ func (t *described) names() []string {
 	return names
 }
 
-// from returns the table or the query for a FROM clause.
 func (t *described) from() string {
 	if t.query != "" {
 		return t.query

@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column describes a column on the server.
 type column struct {
 	of   string // type as in SQL
 	base string // name of the type, with domains resolved
@@ -45,7 +44,6 @@ var keyTypes = map[string]bool{
 	"uuid": true, "bytea": true, "numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
 }
 
-// settle sets how the values of a column are read.
 func (of column) settle(c *sqltable.Column) {
 	if kind, ok := kinds[of.base]; ok {
 		c.Kind = kind
@@ -108,7 +106,8 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return nil, fmt.Errorf("other tables inherit from %s: a key may occur several times; load each table by itself, "+
 			"after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case r[6] != "true":
-		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.Name)
+		return nil, fmt.Errorf("the user may not SELECT from all columns of %s; grant that, or load the others with --query",
+			t.Name)
 	case r[7] == "t":
 		return nil, fmt.Errorf("%s is a temporary table, which only one session sees", t.Name)
 	}
@@ -181,7 +180,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	return err
 }
 
-// checkKey refuses a key whose texts do not compare like its values.
+// checkKey refuses types that are not in keyTypes. Its error has a query that casts them to text.
 func (t *described) checkKey() (err error) {
 	columns, key := "*", []string{}
 	for _, place := range t.Key {

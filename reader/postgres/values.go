@@ -33,13 +33,8 @@ func readBytes(d *record.Datum, text []byte, scratch *[]byte) (err error) {
 
 // readTime formats a time as RFC 3339. It leaves infinity and years before 1 unchanged.
 func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
-	d.Bytes = text
-	space := bytes.IndexByte(text, ' ')
-	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
-		return nil
-	}
 	from := len(*scratch)
-	*scratch = append(append(append(*scratch, text[:space]...), 'T'), text[space+1:]...)
+	*scratch = record.AppendTimestamp(*scratch, text)
 	if rest, ok := bytes.CutSuffix(*scratch, []byte("+00")); ok {
 		*scratch = append(rest, 'Z')
 	}
@@ -53,7 +48,6 @@ var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) e
 	"float8": binaryDouble, "bool": binaryBool, "bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
-// sizeError returns the error for a value whose size does not fit its type.
 func sizeError(value []byte) error {
 	return fmt.Errorf("a value has %d bytes, which is not a valid size for its type", len(value))
 }

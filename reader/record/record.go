@@ -32,7 +32,7 @@ const (
 	Absent                // the record lacks the column; unlike Null, this deletes nothing
 )
 
-// Unit is the number of units of a time per second.
+// Unit is a unit of time, as the number of such units in a second.
 type Unit int64
 
 const (
@@ -123,7 +123,7 @@ type Rows struct {
 	Bytes    int64 // approximate size in the file, in bytes
 }
 
-// Cut cuts a group's rows into ranges of up to most rows (0 means 65,536), but into no more ranges than it has bytes.
+// Cut cuts a group's rows into ranges of up to most rows (0 means 65,536), but into at most bytes+1 ranges.
 func (r Rows) Cut(most, bytes int64) (all []Rows) {
 	if most <= 0 {
 		most = 64 << 10
@@ -193,6 +193,15 @@ func AppendDatetime(dst, text []byte) []byte {
 		dst[from+10] = 'T'
 	}
 	return dst
+}
+
+// AppendTimestamp appends a PostgreSQL time as in RFC 3339. It leaves infinity and years before 1 unchanged.
+func AppendTimestamp(dst, text []byte) []byte {
+	space := bytes.IndexByte(text, ' ')
+	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
+		return append(dst, text...)
+	}
+	return append(append(append(dst, text[:space]...), 'T'), text[space+1:]...)
 }
 
 // Refusal holds the first reason why a value is refused.

@@ -12,7 +12,7 @@ import (
 
 type Dump struct {
 	Tables     []*Table
-	Statements int64 // number of skipped statements, which concern neither tables nor rows
+	Statements int64 // number of statements without rows
 	Truncated  error // where the text breaks off; nil if the dump is complete
 
 	byName map[string]*Table
@@ -37,22 +37,13 @@ type Column struct {
 	Form int         // how readers of the dump convert a text
 }
 
-// types maps kinds to table types, except kinds that become strings.
 var types = map[record.Kind]table.Type{
 	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
-	record.Boolean: table.Boolean, record.Binary: table.Binary,
+	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String,
 }
 
 // Type returns the type of the column's values, or Null if it depends on the values.
-func (c *Column) Type() table.Type {
-	if t, ok := types[c.Kind]; ok {
-		return t
-	}
-	if c.Kind == record.String {
-		return table.String
-	}
-	return table.Null
-}
+func (c *Column) Type() table.Type { return types[c.Kind] }
 
 // Find returns the table with a full name, or nil if there is none.
 func (d *Dump) Find(name string) *Table {
@@ -123,7 +114,6 @@ func (t *Table) isCalled(name string) bool {
 	return slices.Equal(asked, parts) || slices.Equal(asked, last) || name == strings.Join(parts, ".") || name == last[0]
 }
 
-// shownTables is the largest number of tables that a message lists.
 const shownTables = 20
 
 func (d *Dump) list(tables []*Table) string {
@@ -169,8 +159,8 @@ func (d *Dump) Describe(read *Table) string {
 	return text
 }
 
-// Arrange sets the columns of a table to those of its rows, in their order, with the types from CREATE TABLE.
-func (t *Table) Arrange(names []string, unknown record.Kind) {
+// Arrange sets the columns of a table to those of its rows, in their order, with the types from CREATE TABLE, or Text.
+func (t *Table) Arrange(names []string) {
 	if len(names) > MaxColumns || len(t.Columns) > MaxColumns {
 		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses this table
 		return
@@ -179,7 +169,7 @@ func (t *Table) Arrange(names []string, unknown record.Kind) {
 	t.Columns = nil
 	var untyped, missing []string
 	for _, name := range names {
-		c := Column{Name: name, Kind: unknown}
+		c := Column{Name: name, Kind: record.Text}
 		if i := slices.IndexFunc(created, func(c Column) bool { return c.Name == name }); i >= 0 {
 			c = created[i]
 		} else {

@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Reasons why a text is not a number.
 var (
 	errInteger = errors.New("want an integer")
 	errNumber  = errors.New("want a number")
@@ -34,7 +33,6 @@ func Unsigned(text string) (uint64, error) {
 // Double parses a double, which must be exact. If single is set, it is a 32-bit float, returned as the equal double.
 func Double(number []byte, single bool) (float64, error) {
 	text := unsafe.String(unsafe.SliceData(number), len(number))
-
 	bits := 64
 	if single {
 		bits = 32
@@ -43,12 +41,10 @@ func Double(number []byte, single bool) (float64, error) {
 	if err != nil {
 		return f, numberError(err, errNumber)
 	}
-	if len(text) <= 15 && math.Abs(f) >= 0x1p-1022 && !ofGo(text) {
-		return f, nil // a double keeps this many digits, unless it is close to 0
-	}
 	switch {
 	case ofGo(text):
 		return f, errNumber
+	case len(text) <= 15 && math.Abs(f) >= 0x1p-1022: // a double keeps this many digits, unless it is close to 0
 	case f == 0 && !isZero(number):
 		return f, errSmall
 	case !single && f-f == 0 && !table.KeepsDouble(number, f): // not for NaN and infinities, which have no digits
@@ -69,7 +65,6 @@ func isZero(number []byte) bool {
 	return !bytes.ContainsAny(number, "123456789")
 }
 
-// numberError explains an error from strconv.
 func numberError(err, want error) error {
 	switch {
 	case err == nil:

@@ -54,7 +54,7 @@ func TestTableIsChosenByName(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprint("c", i)
 	}
-	wide.Arrange(names, record.Text)
+	wide.Arrange(names)
 	for name, want := range map[string]string{
 		"": "2 tables with rows: b.t, b.u", "t": "--source-table t matches several tables: a.t, b.t", "a.t": "", "u": "",
 		"x": "no such table; it has a.t, b.t, b.u, wide", "wide": "4097 columns",

@@ -50,7 +50,6 @@ func (s *Server) Promote() {
 	s.run("pg_ctl", "-D", s.Data(), "-w", "promote")
 }
 
-// prepare creates the server's folder and finds a free port.
 func prepare(t testing.TB) *Server {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -84,20 +83,13 @@ func (s *Server) Address(table string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.Port, table)
 }
 
-// connect opens a session. end closes it.
-func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
-	s.Helper()
-	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
-	conformance.Must(s, err)
-	return conn, func() { _ = conn.Close(ctx) }
-}
-
 // Exec runs statements. It returns the rows of the last one as text.
 func (s *Server) Exec(sql string) [][]string {
 	s.Helper()
 	ctx := context.Background()
-	conn, end := s.connect(ctx)
-	defer end()
+	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
+	conformance.Must(s, err)
+	defer conn.Close(ctx)
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		s.Fatalf("%s: %v", sql, err)
