@@ -57,7 +57,6 @@ func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	return dst, n
 }
 
-// utf16 decodes a code unit or a surrogate pair.
 func (e Encoding) utf16(src []byte) (r rune, n int) {
 	unit := func(at int) rune {
 		if at+2 > len(src) || e.form == utf16Any {

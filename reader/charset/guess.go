@@ -9,10 +9,10 @@ func Guess(text []byte) string {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
-		case r == utf8.RuneError && n == 1 && i+utf8.UTFMax <= len(text):
-			bad++
 		case r == utf8.RuneError && n == 1:
-			bad += min(1, i) // only the last character may be incomplete
+			if i > 0 || len(text) >= utf8.UTFMax { // the first byte of a short text may begin an incomplete character
+				bad++
+			}
 		case n > 1:
 			wide++
 		}
@@ -101,7 +101,7 @@ func ratio(good, all int) float64 {
 
 func isHigh(b byte) bool { return b >= 0xA1 && b != 0xFF }
 
-// shareKorean looks for Hangul, the first half of the area that Chinese characters have in GB 2312; Chinese uses both.
+// shareKorean looks for Hangul, which is in the first third of the area that GB 2312 uses for Chinese characters.
 func shareKorean(text []byte) float64 {
 	pairs := 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -200,7 +200,7 @@ func shareLatin(text []byte) float64 {
 	return 0.9 * ratio(alone, high)
 }
 
-// GuessUTF16 returns utf-16le or utf-16be if text, without a BOM, has zero bytes at odd or at even offsets only.
+// GuessUTF16 returns utf-16le or utf-16be if text has many zero bytes, nearly all of them at odd or at even offsets.
 func GuessUTF16(text []byte) string {
 	var nul [2]int
 	for i, b := range text {

@@ -88,7 +88,7 @@ func (t *table) addPairs(ask func(...byte) string) {
 		s := ask(a, b)
 		if r := one(s); r != none {
 			pairs[i] = r
-		} else if n := utf8.RuneCountInString(s); n == 2 && !replaced(s) {
+		} else if n := utf8.RuneCountInString(s); n == 2 && !strings.ContainsRune(s, utf8.RuneError) {
 			if t.wide == nil {
 				t.wide = map[uint16]string{}
 			}
@@ -188,10 +188,6 @@ func (t *table) addLastPairs() {
 		}
 		private++
 	}
-}
-
-func replaced(s string) bool {
-	return strings.ContainsRune(s, utf8.RuneError)
 }
 
 // next decodes the first character of src, which must not be empty. n is 0 if it is invalid. If r is twice, see wide.

@@ -12,11 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrDependent is returned by Next if the next block cannot be inflated on its own. Rest then reads the remainder.
+// ErrDependent is returned by BlockCutter.Next if it cannot cut the next block. Rest then reads on, up to any error.
 var ErrDependent = errors.New("the next block cannot be inflated independently")
 
-// Sizes in bytes: a piece has at least pieceBytes compressed or pieceOut inflated, a zstd frame up to
-// maxFrame and maxOut.
+// Sizes in bytes: a piece but the last has at least pieceBytes compressed or pieceOut inflated, a zstd frame at most
+// maxFrame and about maxOut.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20
@@ -34,7 +34,7 @@ type Piece struct {
 }
 
 // Independent reports whether a file seems to consist of blocks that can be inflated one by one: BGZF, or zstd whose
-// first frame ends within head (a megabyte or more). If a later block cannot, BlockCutter.Next returns ErrDependent.
+// first frame ends before head does. If a later block cannot, BlockCutter.Next returns ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	of := blocksOf(k)
 	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
@@ -44,7 +44,7 @@ func Independent(k Kind, head []byte) bool {
 type blocks interface {
 	// begin reports whether a file that begins with head consists of such blocks.
 	begin(head *source) bool
-	// cut appends the next block to data; it inflates to at most most bytes. On an error, data includes the bytes read.
+	// cut appends the next block to data or, with an error, the bytes read. It refuses zstd frames far larger than most.
 	cut(src *source, data []byte, most int) (_ []byte, bound int, err error)
 	// inflate appends a piece's content to dst.
 	inflate(f *Inflater, dst []byte, p Piece) ([]byte, error)
@@ -94,8 +94,8 @@ type BlockCutter struct {
 	kind    Kind
 	name    string
 	src     *source
-	out     int // largest inflated size of a piece of several blocks; frame is that of a single block
-	frame   int
+	out     int // inflated size at which a piece is complete
+	frame   int // largest inflated size of a block
 	started bool
 	rest    io.Reader // the bytes of an unfinished block, then src
 	offset  int64     // offset of rest
@@ -158,12 +158,10 @@ func (c *BlockCutter) leave(part []byte) {
 
 // Rest decompresses everything after the last piece. Call it after ErrDependent.
 func (c *BlockCutter) Rest() io.ReadCloser {
-	if c.rest == nil {
-		c.leave(nil)
-	}
+	c.leave(nil)
 	src := newSource(c.rest, c.offset)
 	src.window = c.src.window
-	return newReader(c.kind, src, c.name, c.started)
+	return &reader{kind: c.kind, name: c.name, src: src, continued: c.started}
 }
 
 // bgzfSize returns the compressed size of the gzip member at src, as stated in its BGZF field.
@@ -308,18 +306,14 @@ type Inflater struct {
 	in   byteReader
 }
 
-// Inflate appends p's content to dst. On an error, it appends the blocks before the damaged one.
+// Inflate appends p's content to dst. On an error, it appends the blocks of BGZF before the damaged one, else nothing.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			out, err = dst, failure(p.Kind, p.Name, p.Offset, fmt.Errorf("decoder gave up: %v", cause))
 		}
 	}()
-	of := blocksOf(p.Kind)
-	if of == nil {
-		return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
-	}
-	return of.inflate(f, dst, p)
+	return blocksOf(p.Kind).inflate(f, dst, p)
 }
 
 func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err error) {
@@ -328,7 +322,6 @@ func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err err
 			return dst, err
 		}
 	}
-	// A valid piece never inflates to more than its bound; a damaged one must not either.
 	if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
 		return dst, failure(p.Kind, p.Name, p.Offset, err)
 	}
@@ -372,7 +365,6 @@ func (f *Inflater) Close() {
 	}
 }
 
-// byteReader is a bytes.Reader with a Peek method.
 type byteReader struct {
 	bytes.Reader
 	data []byte

@@ -252,7 +252,7 @@ func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
 func TestSnappyCopyBeyondWindowIsRefused(t *testing.T) {
 	src := newSource(bytes.NewReader(s2.EncodeSnappy(nil, bytes.Repeat(jsonLines(2000), 3))), 0)
 	src.limit(1 << 10)
-	_, err := io.Copy(io.Discard, newReader(SnappyRaw, src, "file", false))
+	_, err := io.Copy(io.Discard, &reader{kind: SnappyRaw, name: "file", src: src})
 	conformance.Refused(t, err, "reaches back", "error")
 }
 

@@ -92,7 +92,7 @@ func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
 // Way returns advice on reading FILE of an unsupported kind, and "" for other kinds.
 func (k Kind) Way() string { return kinds[k].way }
 
-// HeadBytes is the number of bytes at the start of a file that Detect examines. For most kinds, fewer are enough.
+// HeadBytes is the number of bytes at the start of a file that suffice for Detect.
 const HeadBytes = 4096
 
 const (

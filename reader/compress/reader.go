@@ -55,7 +55,7 @@ func newSource(r io.Reader, offset int64) *source {
 	return &source{Reader: bufio.NewReaderSize(in, bufferBytes), in: in, window: MaxWindow}
 }
 
-// limit sets the window, at most MaxWindow; 0 means MaxWindow.
+// limit sets the window, at most MaxWindow. 0 changes nothing.
 func (s *source) limit(window int) {
 	if window > 0 {
 		s.window = min(window, MaxWindow)
@@ -83,7 +83,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	}
 	src := newSource(r, 0)
 	src.limit(window)
-	return newReader(k, src, name, false), nil
+	return &reader{kind: k, name: name, src: src}, nil
 }
 
 // Taken returns the number of compressed bytes that r has consumed, or -1 if r is not a decompressing reader.
@@ -94,11 +94,6 @@ func Taken(r io.Reader) int64 {
 	return -1
 }
 
-// newReader returns a reader that starts at a member or, if continued is set, after one.
-func newReader(k Kind, src *source, name string, continued bool) *reader {
-	return &reader{kind: k, name: name, src: src, continued: continued}
-}
-
 // reader adds the position to a decoder's errors and turns its panics into errors.
 type reader struct {
 	kind      Kind
@@ -106,7 +101,7 @@ type reader struct {
 	src       *source
 	decoder   io.Reader
 	close     func()
-	continued bool
+	continued bool // whether src begins after a member
 	err       error
 }
 
@@ -174,7 +169,7 @@ func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(uint64(window)))
 }
 
-// locate adds the file and the decoder's position to an error. That position is slightly after the damage.
+// locate adds the file and the decoder's position, which is at or slightly after the damage, to an error.
 func (r *reader) locate(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		err = &windowError{r.src.window}

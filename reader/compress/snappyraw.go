@@ -29,7 +29,7 @@ func (r *snappyRawReader) Read(p []byte) (int, error) {
 			return 0, noEOF(err)
 		}
 		if total >= 1<<32 {
-			return 0, errors.New("its stated length is more than the format allows")
+			return 0, errors.New("the block's stated length is more than the format allows")
 		}
 		r.left, r.begun = total, true
 	}
@@ -111,7 +111,7 @@ func (r *snappyRawReader) element() error {
 
 func (r *snappyRawReader) take(length uint64) error {
 	if length > r.left {
-		return errors.New("it holds more than its stated length")
+		return errors.New("the block holds more than its stated length")
 	}
 	r.left -= length
 	return nil
@@ -127,7 +127,6 @@ func (r *snappyRawReader) literal() error {
 	return err
 }
 
-// little reads an n-byte little-endian number.
 func (r *snappyRawReader) little(n int) (v uint64, err error) {
 	for i := range n {
 		b, err := r.src.ReadByte()

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"io"
+	"slices"
 )
 
 // xzReader reads .xz files. It checks index, footer, sizes, padding and checksums, which the library does not.
@@ -189,7 +190,6 @@ func (z *xzReader) index() error {
 	return nil
 }
 
-// summed counts the bytes read and computes their checksum.
 type summed struct {
 	r   io.ByteReader
 	n   int64
@@ -209,7 +209,7 @@ func (s *summed) ReadByte() (byte, error) {
 // readVLI reads a number of up to 63 bits. It refuses encodings that are longer than necessary.
 func readVLI(r io.ByteReader) (uint64, error) {
 	var v uint64
-	for i := 0; i < 9; i++ {
+	for i := range 9 {
 		b, err := r.ReadByte()
 		if err != nil {
 			return 0, noEOF(err)
@@ -246,9 +246,7 @@ type littleEndian struct{ hash.Hash }
 func (h *littleEndian) Sum(b []byte) []byte {
 	n := len(b)
 	b = h.Hash.Sum(b)
-	for i, j := n, len(b)-1; i < j; i, j = i+1, j-1 {
-		b[i], b[j] = b[j], b[i]
-	}
+	slices.Reverse(b[n:])
 	return b
 }
 

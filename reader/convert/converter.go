@@ -21,7 +21,7 @@ const (
 )
 
 type Options struct {
-	Nulls       []string // unquoted texts that mean null, in addition to ""
+	Nulls       []string // unquoted texts that mean null, in addition to "" without EmptyIsText
 	EmptyIsText bool     // an unquoted empty field means an empty string, not null
 	QuotedNulls []string // quoted texts that mean null
 	Trim        bool     // remove spaces and tabs around unquoted fields
@@ -85,7 +85,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
-// Only limits the conversion of later records to these columns. Other columns become null.
+// Only limits the conversion of later records to these columns, without timestamps. Other columns become null.
 func (c *Converter) Only(columns []int) {
 	for i := range c.index {
 		if !slices.Contains(columns, i) {
@@ -103,22 +103,12 @@ const (
 
 // Fields returns the indexes of the record fields that are used, in ascending order without duplicates.
 func (c *Converter) Fields() []int {
-	used := make([]bool, c.width)
-	for _, i := range c.index {
-		if i < missing {
-			used[i] = true
-		}
-	}
+	used := slices.DeleteFunc(slices.Clone(c.index), func(i int) bool { return i >= missing })
 	if c.version >= 0 {
-		used[c.version] = true
+		used = append(used, c.version)
 	}
-	var list []int
-	for i, u := range used {
-		if u {
-			list = append(list, i)
-		}
-	}
-	return list
+	slices.Sort(used)
+	return slices.Compact(used)
 }
 
 // Convert returns a record's values, or why it is rejected. They are valid until the next call and while rec is valid.
@@ -173,7 +163,8 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 		return 0, why
 	}
 	if v.Type == table.Null || v.Int < 0 {
-		return 0, &table.Reason{Column: col.Name, Code: table.CodeType, Message: "the version is not in milliseconds"}
+		return 0, &table.Reason{Column: col.Name, Code: table.CodeType,
+			Message: "the version is null or negative; want milliseconds since 1970"}
 	}
 	return v.Int, nil
 }
@@ -218,7 +209,7 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 	}
 	if why := c.value(v, col, d); why != nil {
 		if col.Inferred && d.Kind == record.Text && col.Type != table.String {
-			why.Message += fmt.Sprintf("; the column is %s by the sample, --type %s=string takes any text", col.Type, col.Name)
+			why.Message += fmt.Sprintf("; the sample made the column %s: --type %s=string takes any text", col.Type, col.Name)
 		}
 		return blame(why, col, d)
 	}
@@ -369,7 +360,6 @@ func naturalNumber(text []byte) table.Type {
 	return table.Integer
 }
 
-// maxShown is the number of bytes of a value that a message shows.
 const maxShown = 4 << 10
 
 func show(d *record.Datum) string {

@@ -61,7 +61,7 @@ func (t *tally) add(text []byte) {
 
 const maxExamples = 3
 
-// NewInference starts an inference for n columns. The options define nulls.
+// NewInference starts an inference for n columns. The options define nulls, trimming and decoding.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
 	o.VersionColumn = ""
@@ -79,7 +79,7 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField adds field i of the record passed to Texts to the sample. It returns its value, nil for null, and number.
+// AddField adds field i of the record prepared by Texts. It returns the value, or nil for null, and its number, if any.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -450,8 +450,7 @@ func (g *columnGuess) textType() table.Type {
 
 // Seen reports whether the sample has a non-null value in column i.
 func (in *Inference) Seen(i int) bool {
-	_, kinds := in.columns[i].ownType()
-	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
+	return in.columns[i].typed() || in.columns[i].text.n > 0
 }
 
 // Fits reports whether all sampled values of column i fit type t. Texts must be canonical apart from trailing zeros.
@@ -476,7 +475,7 @@ type Minority struct {
 	Examples []string // of the other values
 }
 
-// Nearly all means at least minorityLeast values, of which at most one in minorityShare has another type.
+// Nearly all means: of at least minorityLeast values, at most one in minorityShare has another type.
 const (
 	minorityShare = 10
 	minorityLeast = 10

@@ -43,7 +43,6 @@ var owns = map[table.Type]string{
 	table.Binary: "binary values",
 }
 
-// kindOf names the type that a value has in the file, for messages.
 func kindOf(d *record.Datum) string {
 	switch d.Kind {
 	case record.Number:

@@ -112,7 +112,6 @@ func ParseTime(text string) (*table.Time, error) {
 	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit], Zoned: namesZone(layout)}, nil
 }
 
-// namesZone reports whether times in this layout include a zone.
 func namesZone(layout string) bool {
 	in := func(name string, offset int) string {
 		return time.Date(2001, 2, 3, 4, 5, 6, 0, time.FixedZone(name, offset)).Format(layout)
