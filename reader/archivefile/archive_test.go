@@ -159,7 +159,6 @@ func TestOnlySameExportContinuesArchive(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Exact.Open(dir, false)), "another process", "a second writer")
 	must(t, w.Close())
 	conformance.Refused(t, conformance.ErrorOf(Read(dir)), "not finished", "contents read")
-
 	w = conformance.Try(Exact.Open(dir, false)).Must(t)
 	other := subject()
 	other.Holds.From = "5"

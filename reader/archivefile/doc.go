@@ -1,7 +1,5 @@
-// Package archive implements exact archives of tables: compressed JSON lines, with the type, timestamp and version of
-// each cell, and a manifest, in a folder or an object store. Exact.Open and Exact.OpenIn begin or resume an archive:
-// Writer.Begin, Writer.NewPart and PartWriter.Commit add parts, and Writer.Finish writes the manifest last. Read and
-// ReadFrom read a manifest; Manifest.Check compares the parts with it. New makes frozen sources of the parts. A part is
-// complete or absent, and so is an archive. For lakes, files with a common schema, Lake.Open and Lake.OpenIn are used
-// with Writer.Put, Writer.Rewrite and Writer.FinishLake.
+// Package archive writes and reads exact archives of tables: compressed JSON lines, with type, timestamp and version of
+// each cell, and a manifest, in a folder or an object store. A Writer writes parts, and the manifest last; after an
+// interruption, another Writer continues. A part is complete or absent, and so is an archive. New makes frozen sources
+// of the parts. A Writer of the kind Lake writes files with a common schema, for other programs.
 package archive

@@ -181,7 +181,6 @@ func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// text returns the manifest's JSON text, including its checksum.
 func (m *Manifest) text() ([]byte, error) {
 	m.SHA256 = noSum
 	text, err := json.MarshalIndent(m, "", " ")
@@ -195,7 +194,7 @@ func (m *Manifest) text() ([]byte, error) {
 	return text, nil
 }
 
-// DamagedError says that an archive differs from what its writer recorded.
+// DamagedError says that an archive is missing, unfinished, or differs from what its writer recorded.
 type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
@@ -264,7 +263,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	size, err := files.Size(ManifestName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &DamagedError{files.Path(""), "it has no " + ManifestName +
-			": it is not an archive, or a part of one, or the export to it is not finished"}
+			": it is not an archive, or only a part of one, or the export to it is not finished"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
@@ -314,7 +313,7 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	}
 	for _, p := range m.Parts {
 		if !partName.MatchString(p.Name) {
-			return nil, &DamagedError{file, fmt.Sprintf("it names a part %q", p.Name)}
+			return nil, &DamagedError{file, fmt.Sprintf("it lists a part with the invalid name %q", p.Name)}
 		}
 	}
 	for _, c := range m.Key {

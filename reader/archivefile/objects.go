@@ -85,7 +85,6 @@ func (o *objects) remove(name string) error {
 	return o.store.Delete(o.ctx, name)
 }
 
-// put stores an object if the lease is still held.
 func (o *objects) put(name string, body []byte) (err error) {
 	for range 3 {
 		if err := o.held.Check(); err != nil {
@@ -204,7 +203,8 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns an archive's files, given the address of its folder or manifest, or nil. An unfinished lake is an error.
+// Find returns an archive's files, given the address of its folder or manifest, or nil. It returns an error for an
+// unfinished export that has no parts of an archive yet, or is a lake.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
 		items: map[string]*input.Item{}}

@@ -62,7 +62,7 @@ func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// sampleBytes is the largest amount of text that Sample reads at once.
+// sampleBytes is the approximate amount of text that Sample reads at once.
 const sampleBytes = 64 << 10
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -92,7 +92,6 @@ func (p *part) Seek(source.Place, source.Chain) {}
 
 func (p *part) Begin() source.Place { return source.Place{} }
 
-// piece is a run of whole lines.
 type piece struct {
 	source.Ready
 	text          []byte
@@ -182,10 +181,9 @@ func (p *part) damaged(why string) error {
 func (p *part) Add(next source.Piece) ([]source.Split, error) {
 	pc := next.(*piece)
 	p.splits++
-	return []source.Split{{
-		Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text,
-			1), Rows: pc.rows, First: pc.first,
-	}}, nil
+	bytes := p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text, 1)
+	return []source.Split{{Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: bytes, Rows: pc.rows,
+		First: pc.first}}, nil
 }
 
 func (p *part) Suspend() error { return p.Close() }
@@ -210,13 +208,10 @@ type parser struct {
 
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	p.Reset(sp.Data)
-	for {
-		rec, ok := p.Next()
-		if !ok {
-			return p.Records(), 0, nil
-		}
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
 		each(rec)
 	}
+	return p.Records(), 0, nil
 }
 
 // Origin provides an archive's parts as sources.

@@ -111,7 +111,7 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s; name a new folder", e.Dir, e.Why)
 }
 
-// Writer writes an archive. Methods except Close are safe for concurrent use, but each range must have one goroutine.
+// Writer writes an archive. Between Begin and Finish, ranges may be written concurrently, each by one goroutine.
 type Writer struct {
 	Resumed int64 // rows written before the interruption, if any
 
@@ -215,7 +215,6 @@ func (w *Writer) clear(kept func(part string) bool) error {
 // Subject returns the subject of an interrupted export, or false if there is none.
 func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
 
-// readJournal restores the state of an interrupted export.
 func (w *Writer) readJournal() error {
 	text, err := w.place.continueJournal()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -293,7 +292,6 @@ func (w *Writer) apply(e *entry) {
 	}
 }
 
-// ended reports whether all ranges are complete.
 func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
@@ -452,7 +450,6 @@ func columnsOf(parts []Part) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
-// widen extends an interval to include a timestamp.
 func widen(smallest, largest **int64, at *int64) {
 	if at == nil {
 		return

@@ -53,7 +53,7 @@ func Float(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// Append appends any datum except strings, without loss: all digits, times as in RFC 3339, bytes in base64.
+// Append appends a typed value that is not a string, without loss: all digits, times as in RFC 3339, bytes in base64.
 func Append(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:

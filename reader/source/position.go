@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Positioned is an Origin whose source may be written to by others, and whose changes can be followed.
+// Positioned is an Origin that knows from where to follow the changes of its source.
 type Positioned interface {
 	Origin
 	// Position returns the position of the last opened division. It is before the first read of a record by any process.
@@ -38,7 +38,7 @@ type Resume struct {
 	Position uint64     `json:"position,omitempty"`
 	GTID     string     `json:"gtid,omitempty"`
 	LSN      string     `json:"lsn,omitempty"`  // PostgreSQL's log position
-	Time     *time.Time `json:"time,omitempty"` // for a table, an archive or an export
+	Time     *time.Time `json:"time,omitempty"` // if there is no log, as for a table or an archive
 	Unknown  string     `json:"unknown,omitempty"`
 }
 

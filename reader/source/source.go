@@ -224,7 +224,7 @@ type Memory struct {
 	Held  int64
 }
 
-// LimitMemory sets the limit in bytes.
+// LimitMemory sets Limit.
 func (m *Memory) LimitMemory(n int64) { m.Limit = n }
 
 // Hold reserves n more bytes before they are used. Its error is an ErrMemory.

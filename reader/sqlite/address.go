@@ -20,7 +20,6 @@ type Address struct {
 	table string
 }
 
-// word returns the path, quoted for a shell if necessary.
 func (a *Address) word() string {
 	return suggest.Arg(a.path)
 }
@@ -82,7 +81,6 @@ func (a *Address) check() error {
 	return nil
 }
 
-// dsn returns the name of the file for the library.
 func (a *Address) dsn(immutable bool) string {
 	path := filepath.ToSlash(a.path)
 	if !strings.HasPrefix(path, "/") { // a path such as C:/…

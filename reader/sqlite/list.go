@@ -25,16 +25,12 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
 	defer s.Close()
-	found, err := s.query(ctx, "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', "+
-		"'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
+	found, err := s.query(ctx, "SELECT name, type, (SELECT page_count * page_size FROM pragma_page_count, "+
+		"pragma_page_size) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'view') "+
+		"AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
-	size, err := s.query(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-	if err != nil {
-		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
-	}
-	bytes, _ := strconv.ParseInt(size[0][0], 10, 64)
 	before := arg
 	if at := strings.LastIndexByte(arg, '?'); at >= 0 {
 		before = arg[:at]
@@ -54,7 +50,7 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 			for _, k := range t.Key {
 				one.Key = append(one.Key, t.Columns[k].Name)
 			}
-			if bytes <= countedBytes {
+			if bytes, _ := strconv.ParseInt(r[2], 10, 64); bytes <= countedBytes {
 				if err = s.count(ctx, t, &one); codeOf(err) == codeDamaged {
 					one.Refused = err.Error()
 				} else if err != nil {
@@ -70,7 +66,6 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 // countedBytes is the size of the largest file in which rows are counted.
 const countedBytes = 64 << 20
 
-// count sets the number of rows in a table and the size of its pages in bytes.
 func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
 	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+
 		"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)

@@ -210,7 +210,6 @@ func rowOf(t *sqltable.Table) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// keyValue converts the text of a key value to a value for the library.
 func keyValue(kind record.Kind, text []byte) (driver.Value, error) {
 	switch kind {
 	case record.Integer:
@@ -269,7 +268,7 @@ func (s *session) unchanged() error {
 	return nil
 }
 
-// write encodes the values of a row. In columns with several kinds, each value is preceded by its kind.
+// write encodes the values of a row. Outside the key, where kinds can vary, each value is preceded by its kind.
 func (r *rows) write() error {
 	r.room = r.room[:0]
 	for i, v := range r.values {

@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column describes a column of the table.
 type column struct {
 	declared  string
 	inKey     bool
@@ -39,7 +38,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, err
 	}
 	if len(found) == 0 || strings.HasPrefix(found[0][0], "sqlite_") {
-		return nil, fmt.Errorf("there is no table %s", quote(a.table))
+		return nil, fmt.Errorf("there is no table %s; tsimport tables sqlite:%s lists them", quote(a.table), a.word())
 	}
 	name, without, strict := found[0][0], found[0][2] == "1", found[0][3] == "1"
 	t := &sqltable.Table{Name: quote(name)}

@@ -38,7 +38,7 @@ const (
 	lookedBytes = 256 << 10 // number of bytes to sample in a part
 )
 
-// Open implements source.Origin.
+// Open opens the parts. Their columns are the key and the attributes found in samples of some parts.
 func (l Looked) Open(ctx context.Context, division []byte) ([]source.Source, error) {
 	parts, err := l.Origin.Open(ctx, division)
 	if err != nil {

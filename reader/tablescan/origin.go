@@ -37,7 +37,7 @@ type Config struct {
 
 	scan.Manner
 	RetryFor time.Duration // how long to retry a page; 0 means client.Patience
-	Ranges   int           // smallest number of ranges, if the service says where to cut; 0 means DefaultRanges
+	Ranges   int           // least number of ranges, if the service offers so many; 0 means DefaultRanges
 }
 
 // DefaultRanges is more than are read concurrently, so that ranges of different sizes end at about the same time.
@@ -83,7 +83,7 @@ type division struct {
 	Position source.Position `json:",omitzero"`
 }
 
-// Position returns a time. Cells written after it may have been missed.
+// Position returns a time before the reading began. Cells written later may be missing from what is read.
 func (o *Origin) Position() source.Position { return o.place }
 
 // now returns the Position for the current time.

@@ -70,7 +70,6 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 
 func (p *parser) LeavePacked() { p.packs = len(p.place) == 0 }
 
-// unpacked unpacks a packed record.
 func (p *parser) unpacked() {
 	p.unpack(p.rec.Packed)
 	p.rec.Packed, p.rec.Cells = nil, p.cells

@@ -33,7 +33,7 @@ type part struct {
 	row    int         // approximate size of a row in bytes; 0 if unknown
 }
 
-// pieceBytes is the approximate memory of a page: 4 MB of rows and the SDK's copy.
+// pieceBytes is the approximate memory of a page: a response of up to 4 MB, and its rows packed.
 const pieceBytes = 8 << 20
 
 func (p *part) About() source.About {
@@ -45,7 +45,6 @@ func (p *part) About() source.About {
 	})
 }
 
-// Identity identifies the table and the selected data.
 func (p *part) Identity() (source.Identity, error) {
 	c := &p.of.cfg
 	var s strings.Builder
@@ -75,7 +74,7 @@ func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Schema: s.String()}, nil
 }
 
-// sampleRows is the number of rows that a sampling request reads.
+// sampleRows is the largest number of rows that a request of Sample reads.
 const sampleRows = 200
 
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -213,7 +212,7 @@ type page struct {
 	left   int64 // number of rows that Where has excluded
 }
 
-// judged is a row with the reason why it cannot be loaded, if it cannot.
+// judged is a row. bad says why it cannot be loaded; nil if it can.
 type judged struct {
 	row []byte
 	bad *table.Reason
@@ -237,13 +236,12 @@ func (pg *page) take() {
 	pg.size = int(float64(all) * float64(size) / float64(max(looked, 1)))
 }
 
-// sizedRows is the number of rows of which one is measured. The others are assumed to have the same size per byte.
+// sizedRows is the number of rows of which one is measured. Its ratio of size to encoded bytes is assumed for the others.
 const sizedRows = 16
 
 // reuse makes the memory of the page available to later pages.
 func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf returns the approximate size of a row in bytes.
 func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {

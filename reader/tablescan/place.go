@@ -32,7 +32,6 @@ func appendPlace(dst []byte, key []table.Value) []byte {
 
 var errPlace = errors.New("a saved key cannot be decoded")
 
-// placeValues returns the key at a place.
 func placeValues(place []byte) (key []table.Value, err error) {
 	for len(place) > 0 {
 		v := table.Value{Type: table.Type(place[0])}
@@ -67,7 +66,6 @@ func ShowKey(r *scan.Row) string {
 	return showPlace(columns, appendPlace(nil, KeyOf(r)))
 }
 
-// showPlace formats a place for users.
 func showPlace(columns []table.KeyColumn, place []byte) string {
 	key, err := placeValues(place)
 	if err != nil || len(key) > len(columns) {

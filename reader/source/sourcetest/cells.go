@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkCells checks that the cells of records are as About says.
 func checkCells(t *testing.T, open func() source.Source) {
 	s := open()
 	defer s.Close()
@@ -70,7 +69,6 @@ func checkCells(t *testing.T, open func() source.Source) {
 	}
 }
 
-// selfDescribed is a self-describing record as text.
 type selfDescribed struct {
 	bad    bool
 	cells  string

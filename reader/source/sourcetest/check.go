@@ -3,7 +3,6 @@ package sourcetest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -181,7 +180,6 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	}
 }
 
-// checkUnique checks that the keys of all records differ.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -220,7 +218,6 @@ func checkUnique(t *testing.T, s source.Source) {
 	}
 }
 
-// checkRandom reads stretches of a source in a random order.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -255,7 +252,6 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 	}
 }
 
-// reading is the result of reading a source.
 type reading struct {
 	records []string
 	last    []string       // last field of each record
@@ -277,7 +273,6 @@ func same(t *testing.T, got, whole reading, begin source.Place) {
 	}
 }
 
-// all returns the indexes of a source's columns.
 func all(s source.Source) (used []int) {
 	for i := range s.About().Columns {
 		used = append(used, i)
@@ -285,7 +280,6 @@ func all(s source.Source) (used []int) {
 	return used
 }
 
-// counting counts the pieces of a source.
 type counting struct {
 	source.Source
 	pieces int
@@ -299,25 +293,14 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// cut returns all splits of a source.
 func cut(s source.Source) (splits []source.Split, err error) {
-	for {
-		piece, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			last, err := s.Finish()
-			return append(splits, last...), err
-		}
+	for split, err := range source.Splits(s) {
 		if err != nil {
 			return splits, err
 		}
-		if err := piece.Prepare(); err != nil {
-			return splits, err
-		}
-		more, err := s.Add(piece)
-		if splits = append(splits, more...); err != nil {
-			return splits, err
-		}
+		splits = append(splits, split)
 	}
+	return splits, nil
 }
 
 // readAll reads a source to its end. With rnd, it parses the splits twice, in random order.
@@ -381,7 +364,6 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	return r
 }
 
-// text returns everything in a record, as text.
 func text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return fmt.Sprintf("bad: %s", rec.Bad.Code)

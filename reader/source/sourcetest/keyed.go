@@ -68,7 +68,7 @@ func (k *Keyed) Divided() int {
 	return k.divided
 }
 
-// Position returns the position of the first division.
+// Position returns the same position always.
 func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
@@ -120,14 +120,12 @@ type keyedRow struct {
 	text string
 }
 
-// keyedPage holds rows as they were when read.
 type keyedPage []keyedRow
 
 func (keyedPage) Prepare() error { return nil }
 
 func (p keyedPage) Bytes() int64 { return int64(100 * len(p)) }
 
-// keyedPart is a range of keys.
 type keyedPart struct {
 	source.Pages
 	of       *Keyed
@@ -149,7 +147,6 @@ func (p *keyedPart) About() source.About {
 	}
 }
 
-// Identity includes a hash of a frozen part's rows.
 func (p *keyedPart) Identity() (source.Identity, error) {
 	if p.of.Live {
 		return source.Identity{Schema: "id integer, text string"}, nil
@@ -224,7 +221,6 @@ func (p keyedPage) each(each func(*record.Record)) {
 	}
 }
 
-// appendKey encodes a key as a place.
 func appendKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)^1<<63) }
 
 func keyOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }

@@ -58,7 +58,6 @@ func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{&fresh}, nil
 }
 
-// page is a range of rows, as a piece and as a split.
 type page struct {
 	source.Ready
 	from, to int64
@@ -151,20 +150,14 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 	return int(pg.to - pg.from)
 }
 
-// Anywhere returns true, because pages can be read in any order.
 func (r *Rows) Anywhere() bool { return true }
 
 func (r *Rows) Reopen() error { return nil }
 
-// Divisible returns true, because any range of rows can be read.
 func (r *Rows) Divisible() bool { return true }
 
-// LoadStretch returns the rows of a stretch as one page.
 func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
-	return []source.Split{{
-		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record,
-		Part: page{from: to.Record, to: to.Record + to.Records},
-	}}, nil
+	return r.Add(page{from: to.Record, to: to.Record + to.Records})
 }
 
 func (r *Rows) Finished() error { return nil }

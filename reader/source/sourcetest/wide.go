@@ -21,7 +21,7 @@ type Wide struct {
 	added []string
 }
 
-// NewWide returns n rows with an integer key, id, and cells of all types. Column c7 has one integer; the rest are text.
+// NewWide returns n rows with an integer key, id, and cells of all types. A column such as c7 has one type.
 func NewWide(name string, n int, now time.Time) *Wide {
 	w := &Wide{Rows: Rows{Name: name, Columns: []string{"id"}}}
 	at := now.UnixMilli()
