@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// covers returns the number of bytes that c's sums cover.
 func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
 // sumAt returns the sum of the first n bytes, or false if there is none.
@@ -59,7 +58,6 @@ func (c *chainer) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// expect sets the chain of the earlier reading.
 func (c *chainer) expect(known source.Chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

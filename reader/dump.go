@@ -41,10 +41,9 @@ type dumpFormat struct {
 
 func (f *dumpFormat) String() string { return f.name }
 
-// Is reports whether head begins with the comment that begins dumps.
+// Is reports whether head begins as dumps do.
 func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
-// dumpRows reads the rows of a dump, split by split.
 type dumpRows interface {
 	Reset(data []byte, begun bool) // begun: this is not the first split
 	Next() (*record.Record, bool)
@@ -159,7 +158,6 @@ func (s *File) textEnd() int64 {
 	return s.Size
 }
 
-// upToEnd limits a text to its data.
 func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
 	if !s.text.part {
 		return text

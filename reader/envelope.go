@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Patterns of SQL from programs other than mysqldump: a statement, the beginning, and the program's name.
+// Patterns that recognise SQL of programs other than mysqldump: a statement, a beginning, the name of the program.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
 	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 
-// refuseSQL returns an error for SQL in place of CSV: a dump whose beginning does not identify its program.
+// refuseSQL refuses SQL that no format of dumps has recognised: as CSV, it would load as garbage.
 func (s *File) refuseSQL(head []byte) error {
 	begin := string(head[:min(len(head), 4<<10)])
 	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {

@@ -50,7 +50,7 @@ type File struct {
 	next     int           // for rows: index of the next split
 	begin    *source.Place // where to begin reading; nil means at the first record
 	chain    *chainer      // for streams; otherwise nil
-	decodes  bool          // whether non-ASCII text in the head is valid in the encoding
+	decodes  bool          // whether the head has non-ASCII text that is valid in the encoding
 	looks    string        // advice about the encoding, from the head; may be empty
 	sample   error         // read error in the latest call of Sample
 }
@@ -108,7 +108,6 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	return s, nil
 }
 
-// look detects the format of the input.
 func (s *File) look() error {
 	raw, err := s.rawHead(headBytes)
 	if err != nil {
@@ -149,7 +148,6 @@ func (s *File) look() error {
 	return nil
 }
 
-// findText detects a text's format and encoding.
 func (s *File) findText() (Format, error) {
 	if s.Compression != compress.None {
 		if err := s.refuse(s.text.head, true); err != nil {
@@ -206,7 +204,6 @@ func (s *File) wholeHead(size int) bool { return len(s.text.head) < size && !s.t
 // firstBlock is more than the largest first block of codecs that decode only whole blocks: 8 MiB in legacy LZ4.
 const firstBlock = 9 << 20
 
-// setHead reads the first size bytes of the text.
 func (s *File) setHead(size int) error {
 	raw, err := s.rawHead(size)
 	if err != nil {
@@ -215,7 +212,7 @@ func (s *File) setHead(size int) error {
 	return s.readHead(raw, size)
 }
 
-// readHead decompresses the first size bytes of the text, or all if it is shorter.
+// readHead sets the head to the first size bytes of the text, or all of it, given the beginning of the input.
 func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
@@ -241,7 +238,7 @@ func (s *File) readHead(raw []byte, size int) error {
 	return nil
 }
 
-// findEncoding sets the encoding, by the byte order mark or the option, and how to cut the text.
+// findEncoding sets the encoding, by the byte order mark or the option, and the advice about undecodable text.
 func (s *File) findEncoding() error {
 	if charset.IsUTF32(s.text.head) {
 		return fmt.Errorf("read %s: the text is UTF-32, which is not supported; convert it to UTF-8 first", s.Name)
@@ -272,7 +269,7 @@ func (s *File) findEncoding() error {
 // minUTF8 is the number of multi-byte characters that prove UTF-8: a GBK character is valid UTF-8 in 18 % of cases.
 const minUTF8 = 8
 
-// contradicts returns an error if the text is clearly not in the given encoding.
+// contradicts returns an error if the text is clearly not in the given encoding. It adds a note if it may not be.
 func (s *File) contradicts(given charset.Encoding) error {
 	if mark, _, marked := charset.DetectBOM(s.text.head); marked && !compatible(given, mark) {
 		return fmt.Errorf("read %s: it begins with the byte order mark of %s, which contradicts --encoding %s; leave out "+
@@ -315,7 +312,7 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns advice if text seems to be in another encoding, otherwise "". It never affects decodable records.
+// looksLike returns advice if undecodable text seems to be in another encoding, otherwise "".
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -326,7 +323,7 @@ func (s *File) looksLike(text []byte) string {
 	return ""
 }
 
-// EncodingHint returns advice to append to an error about an undecodable value: its likely encoding, or the source's.
+// EncodingHint returns advice to append to an error about an undecodable value: the likely encoding of source or value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
 		return "" // always UTF-8
@@ -438,7 +435,7 @@ func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
-// rejectsEncoding returns the encoding of rejected records, or "" for UTF-8.
+// rejectsEncoding returns the encoding of rejected records, or "" if they are unchanged UTF-8.
 func (s *File) rejectsEncoding() string {
 	switch {
 	case s.text.transcode:
@@ -483,7 +480,7 @@ func (s *File) Close() error {
 	return err
 }
 
-// Suspend releases an idle source's resources. Next then reopens a seekable source from its start. Streams remain open.
+// Suspend closes an idle source, which Next reopens. Streams remain open.
 func (s *File) Suspend() error {
 	if !s.item.Seekable() {
 		return nil

@@ -473,12 +473,13 @@ func TestLongFirstJSONRecordIsReadWhole(t *testing.T) {
 			f.Close()
 			_, rows := valuesOf(t, item(), Options{})
 			conformance.True(t, len(rows) == tt.rows && slices.ContainsFunc(rows,
-				func(r []string) bool { return r[0] == value }),
-				"%s, %s: %d rows, or none has the long value", name, form, len(rows))
+				func(r []string) bool { return r[0] == value }), "%s, %s: %d rows, or none has the value", name, form, len(rows))
 		}
 	}
 	_, err := Open(t.Context(), itemOf(t, "in.jsonl", []byte(long)), Options{Memory: Memory{RecordBytes: headBytes}})
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
+	_, err = Open(t.Context(), itemOf(t, "in.jsonl", []byte(`{"a":"`+strings.Repeat("x", MaxRecordBytes))), Options{})
+	conformance.True(t, err != nil && !strings.Contains(err.Error(), "--memory"), "beyond the limit: %v", err)
 }
 
 func TestLongFirstCSVRecordIsReadWhole(t *testing.T) {

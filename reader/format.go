@@ -28,7 +28,7 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 type Format interface {
 	fmt.Stringer // the name for --format
 	// Is reports whether an input's name and beginning prove that it has the format. head is decompressed and, if it is
-	// text, UTF-8. A format that only --format selects returns false.
+	// text, UTF-8. A format that only --format, or the open of another format, selects returns false.
 	Is(name string, head []byte) bool
 	// open examines an input. It names the columns and sets how records are cut, parsed, described and kept.
 	open(s *File) error

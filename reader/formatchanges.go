@@ -63,7 +63,6 @@ func (s *File) guessChanges(text []byte, layout jsonl.Layout) (form jsonl.Change
 	return jsonl.GuessChanges(text, layout, given)
 }
 
-// holdsChange reports whether any of the lines is a change.
 func (s *File) holdsChange(lines []byte) bool {
 	form, _, _ := s.guessChanges(lines, jsonl.Lines)
 	return form != jsonl.NoChanges
@@ -209,7 +208,6 @@ func (p *changeParser) Followed() source.Followed {
 const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB " +
 	"writes it, or name the column that says what each record does with --op-column"
 
-// opColumn tells a parser which field holds a record's operation.
 type opColumn struct {
 	field int // -1 if there is no such field
 	of    *Changes

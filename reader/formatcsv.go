@@ -152,7 +152,6 @@ func (s *csvText) findDialect(head []byte) error {
 	return nil
 }
 
-// delimiterOf returns the delimiter that a file name implies.
 func delimiterOf(name string) string {
 	if ext := Extension(name); ext == ".tsv" || ext == ".tab" {
 		return "\t"
@@ -206,7 +205,7 @@ func (s *csvText) readHeader() error {
 	case !ok && len(text) >= headBytes-int(at):
 		return fmt.Errorf("read %s: no record within %d bytes", s.Name, len(text))
 	case !ok && !s.o.NoHeader:
-		return fmt.Errorf("read %s: %w: it has no header; give --no-header if that is intended", s.Name, ErrEmpty)
+		return fmt.Errorf("read %s: %w: it has no header; give --no-header and --names if that is intended", s.Name, ErrEmpty)
 	case !ok && s.o.Names == nil:
 		return fmt.Errorf("read %s: %w; give its columns with --names if that is intended", s.Name, ErrEmpty)
 	case !ok:
@@ -285,7 +284,7 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	return true, nil
 }
 
-// hintAtDelimiter sets a hint if the only column looks like several.
+// hintAtDelimiter sets a hint if the record end or the delimiter seems to be another one.
 func (s *csvText) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
 		s.Hint = fmt.Sprintf("the record end %q of --record-end does not occur in the beginning of %s", end, s.Name)
@@ -347,7 +346,7 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 	return nil
 }
 
-// numberColumns numbers the columns of a text without a header. It counts them in the first readable record.
+// numberColumns names the columns of a text without a header, by --names or by number. The first valid record has all.
 func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {

@@ -24,7 +24,6 @@ var (
 		"want lines or an array of mongoexport, or of bsondump"}
 )
 
-// jsonFormat is a JSON format. Values may have type tags.
 type jsonFormat struct {
 	name string
 	tags jsonl.Tags
@@ -125,7 +124,7 @@ func (p *jsonParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.jsonl.Records(), p.jsonl.Lines(), nil
 }
 
-// discover finds the columns of JSON lines in the head of the text.
+// discover finds the layout, the type tags and the columns in the head of the text.
 func (s *jsonText) discover(head []byte) error {
 	s.text.offset = int64(s.text.bom)
 	if s.text.transcode {
@@ -209,8 +208,7 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 			return head[:n], false, nil
 		case size == most:
 			return nil, false, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put "+
-				"a shorter record first, or give more memory with --memory",
-				s.Name, most>>20)
+				"a shorter record first%s", s.Name, most>>20, moreMemory(", or", most))
 		}
 		size = min(2*size, most)
 		if err := s.setHead(size); err != nil {
@@ -220,7 +218,6 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 	}
 }
 
-// findTags detects whether the values have type tags.
 func (s *jsonText) findTags(head []byte) {
 	if s.o.Format == nil {
 		tags := jsonl.GuessTags(head, s.Layout)
@@ -260,8 +257,10 @@ func ShareTags(files []*File) error {
 			}
 		} else if again, err := Open(s.ctx, s.item, o); err != nil {
 			return fmt.Errorf("%w; %s has typed values: load them separately, or give --format jsonl", err, from.Name)
-		} else if files[i] = again; again.Suspend() != nil {
-			return fmt.Errorf("close %s", s.Name)
+		} else if err := again.Suspend(); err != nil {
+			return fmt.Errorf("close %s: %w", s.Name, err)
+		} else {
+			files[i] = again
 		}
 		files[i].Notes = append(files[i].Notes, fmt.Sprintf("%s is read as --format %v, as %s is", s.Name, o.Format,
 			from.Name))
@@ -269,7 +268,6 @@ func ShareTags(files []*File) error {
 	return nil
 }
 
-// wholeRecords returns the length of the complete records at the start of head.
 func wholeRecords(head []byte, l jsonl.Layout) int {
 	if l == jsonl.Lines {
 		return bytes.LastIndexByte(head, '\n') + 1

@@ -79,7 +79,6 @@ func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	}
 }
 
-// isArrow reports whether head is certainly the beginning of an Arrow file or stream.
 func isArrow(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(arrow.Magic+"\x00\x00")) || isArrowStream(head)
 }

@@ -12,7 +12,7 @@ import (
 
 // Kinds of CSV fields.
 const (
-	likeNothing = iota // empty
+	likeNothing = iota // empty, or a common text for null
 	likeText
 	likeInteger
 	likeDecimal

@@ -27,7 +27,6 @@ func (l *longRecord) add(text []byte, d *csv.Dialect) {
 	l.lines += d.Lines(text)
 }
 
-// record returns the record as rejected.
 func (l *longRecord) record() *record.Record {
 	message := fmt.Sprintf("the record has %d bytes, more than %d MiB; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
@@ -114,7 +113,6 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	return nil, nil
 }
 
-// endLong returns the split of the overlong record, whose end was found.
 func (r *textReader) endLong() []source.Split {
 	l := r.long
 	r.long = nil
@@ -124,7 +122,6 @@ func (r *textReader) endLong() []source.Split {
 	return []source.Split{sp}
 }
 
-// endlessError returns the error for an overlong record whose end was not found.
 func (r *textReader) endlessError() error {
 	return fmt.Errorf("read %s: the record at byte %d does not end within %d bytes; close its quote, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)

@@ -17,7 +17,7 @@ const (
 // Options controls how sources are read. The zero value detects whatever can be detected.
 type Options struct {
 	Format     Format      // nil means detected by content and name
-	Dialect    csv.Dialect // for CSV; the zero Dialect means csv.Default, with tabs for .tsv and .tab
+	Dialect    csv.Dialect // for CSV; the zero Dialect means csv.Default, with tabs for .tsv and .tab, and any line end
 	Sniff      bool        // detect the dialect from the text
 	NoHeader   bool        // the first record of CSV is data, not a header
 	Names      []string    // names of columns without a header; nil means c1, c2, …
@@ -28,7 +28,7 @@ type Options struct {
 	Named      Named
 	Changes    *Changes // for loads of changes; otherwise nil
 	SplitBytes int      // 0 means DefaultSplitBytes
-	ChainBytes int64    // bytes of a stream between sums that identify it; 0 means 8 MiB
+	ChainBytes int64    // bytes of a stream between sums that identify it; 0 means 8 MiB, or 4 KiB for changes
 	Memory     Memory
 	// Stream wraps the reader of a stream, because reading may block forever. Nil leaves the reader as it is.
 	Stream func(io.Reader) io.Reader
@@ -54,7 +54,15 @@ type Memory struct {
 	RecordBytes int   // text of a record; 0 means MaxRecordBytes
 	PageBytes   int64 // memory of a parser: pages and dictionaries of Parquet, columns of Arrow; 0 limits only pages
 	WindowBytes int   // window of a decompressor; 0 means compress.MaxWindow
-	BlockBytes  int   // largest block to inflate on its own; 0 for no limit. Larger blocks are read as streams
+	BlockBytes  int   // largest block to inflate on its own; 0 means 32 MiB. Larger blocks are read as streams
 }
 
 func (m Memory) record() int { return cmp.Or(m.RecordBytes, MaxRecordBytes) }
+
+// moreMemory returns advice, which begins with before, about records longer than limit, or "" if memory does not help.
+func moreMemory(before string, limit int) string {
+	if limit >= MaxRecordBytes {
+		return ""
+	}
+	return before + " give more memory with --memory"
+}

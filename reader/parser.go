@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// parser adds columns from folder names to the records of a format, and rejects overlong records.
+// parser adds folder columns and operations to the records of a format, and delivers overlong records as rejected.
 type parser struct {
 	source.Parser // parses the input's own columns
 	s             *File
@@ -26,8 +26,6 @@ func (s *File) NewParser(used []int) source.Parser {
 	if c := s.o.Changes; c != nil && c.Column != "" {
 		p.op = opColumn{slices.Index(s.Columns, c.Column), c}
 		used = append(slices.Clone(used), p.op.field)
-		slices.Sort(used)
-		used = slices.Compact(used)
 	}
 	var own []int
 	for _, i := range used {
@@ -43,7 +41,6 @@ func (s *File) NewParser(used []int) source.Parser {
 	return p
 }
 
-// Parse calls each for every record of the split, in order. It returns the numbers of records and lines.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	long := longOf(sp)
 	if p.long = long != nil; p.long {

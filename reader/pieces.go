@@ -19,7 +19,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// piece is a part of a source that becomes splits.
 type piece struct {
 	source *File
 	first  bool
@@ -121,8 +120,11 @@ func (s *File) nextPiece() (*piece, error) {
 	return s.reader.nextPiece()
 }
 
-// end returns io.EOF, or an error if the input changed while it was read or is truncated.
+// end returns io.EOF, or an error if the input is truncated or, unless it is a stream, changed while it was read.
 func (s *File) end() error {
+	if s.Stream() {
+		return io.EOF
+	}
 	if err := s.item.Check(); err != nil {
 		return err
 	}
@@ -186,7 +188,6 @@ func (s *File) unpacked() (*unpacked, error) {
 	return &unpacked{r, packed, closer}, nil
 }
 
-// independent reports whether the file is compressed in independent blocks.
 func (s *File) independent() (bool, error) {
 	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.text.part {
 		return false, nil
@@ -206,7 +207,6 @@ func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	return &closing{s.lines(&skipping{r: r, n: s.text.bom}), r}
 }
 
-// lines returns the text to cut: unfolded or in UTF-8.
 func (s *File) lines(r io.Reader) io.Reader {
 	if s.text.unfold != nil {
 		return s.text.unfold(r)
@@ -229,7 +229,6 @@ func (s *skipping) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// closing is a reader with the Close method of another value.
 type closing struct {
 	io.Reader
 	io.Closer
@@ -277,10 +276,8 @@ func (r *textReader) nextPiece() (*piece, error) {
 	p := &piece{source: r.s, first: !r.begun}
 	r.begun = true
 	switch {
-	case r.ended && !r.s.Stream():
-		return nil, r.s.end()
 	case r.ended:
-		return nil, io.EOF
+		return nil, r.s.end()
 	case r.cutter != nil:
 		return r.nextBlocks(p)
 	case r.stream != nil:
@@ -306,7 +303,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.packed, p.taken = &packed, r.packed.n.Load()
+	p.packed, p.taken = &packed, r.packed.n
 	return p, nil
 }
 
@@ -327,16 +324,13 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 		least = size - r.s.o.SplitBytes + 1
 	}
 	n, err := io.ReadAtLeast(r.stream, p.data, least)
-	p.data, p.taken = p.data[:n], r.packed.n.Load()
+	p.data, p.taken = p.data[:n], r.packed.n
 	if r.s.chain != nil {
 		if _, err := r.s.chain.Write(p.data); err != nil {
 			return nil, err
 		}
 	}
 	switch {
-	case err == io.EOF && r.s.Stream():
-		r.ended = true
-		return nil, io.EOF
 	case err == io.EOF:
 		r.ended = true
 		return nil, r.s.end()
@@ -393,7 +387,7 @@ func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 // inLines reports whether the dialect defines record ends. If not, a cutter does.
 func (s *File) inLines() bool { return s.form.cutter == nil }
 
-// Add adds the next piece, in the order of Next. It returns the splits that the piece completes.
+// Add returns the splits that the next piece completes.
 func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	p := next.(*piece)
@@ -425,15 +419,11 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	if limit := s.o.Memory.record(); len(r.pending) > limit {
 		splits := append(r.split(data), s.Whole()...)
 		if s.text.part {
-			return splits, fmt.Errorf("read %s: the row at byte %d is longer than %d MiB", s.Name, r.offset, limit>>20)
-		}
-		more := ""
-		if limit < MaxRecordBytes {
-			more = "; give more memory with --memory if records are that long"
+			return splits, fmt.Errorf("read %s: the row at byte %d is longer than %d MiB%s", s.Name, r.offset, limit>>20,
+				moreMemory(";", limit))
 		}
 		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never "+
-			"closes, or use --quote none%s",
-			s.Name, r.offset, limit>>20, more)
+			"closes, or use --quote none%s", s.Name, r.offset, limit>>20, moreMemory(", or, if records are that long,", limit))
 	}
 	return r.split(data), nil
 }
@@ -448,7 +438,7 @@ func (r *textReader) checkBlank(data []byte) error {
 		return nil
 	}
 	if r.blank += int64(len(data)); r.blank > maxBlank {
-		return fmt.Errorf("read %s: %d MiB of consecutive empty lines; remove them if it is complete", r.s.Name, r.blank>>20)
+		return fmt.Errorf("read %s: %d MiB of empty lines; remove them if the file is complete", r.s.Name, r.blank>>20)
 	}
 	return nil
 }
@@ -481,7 +471,7 @@ func (s *File) Finish() (splits []source.Split, err error) {
 		return r.endLong(), nil
 	}
 	if r.packed != nil {
-		r.taken = r.packed.n.Load()
+		r.taken = r.packed.n
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
@@ -541,7 +531,6 @@ func (r *textReader) inputBytes(text int64) int64 {
 	return n
 }
 
-// pieceBytes returns the approximate size of the next piece in bytes.
 func (s *File) pieceBytes() int64 {
 	if s.rowwise() {
 		return 0
@@ -549,7 +538,6 @@ func (s *File) pieceBytes() int64 {
 	return int64(s.o.SplitBytes)
 }
 
-// Bytes returns the memory that the piece takes once it is prepared.
 func (p *piece) Bytes() int64 {
 	n := int64(max(len(p.data), p.length))
 	if p.batch != nil {

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -22,7 +21,7 @@ func (s *File) Anywhere() bool {
 		s.Dialect.Parallel()
 }
 
-// Reopen prepares the source for LoadStretch. It is not safe for concurrent use.
+// Reopen prepares the source for LoadStretch.
 func (s *File) Reopen() error {
 	at, err := s.item.OpenAt(s.ctx)
 	if err != nil {
@@ -35,7 +34,6 @@ func (s *File) Reopen() error {
 	return err
 }
 
-// readText returns the split with its text loaded.
 func (s *File) readText(sp source.Split) (source.Split, error) {
 	sp.Data = make([]byte, sp.Bytes)
 	if n, err := s.at.ReadAt(sp.Data, sp.Offset); n < len(sp.Data) {
@@ -61,9 +59,11 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	}
 	var all []source.Split
 	splits, end := s.file.Splits, to.Record+to.Records
-	for i := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record }); i < len(
-		splits) && splits[i].FirstRow < end; i++ {
-		rows := splits[i]
+	first := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record })
+	for _, rows := range splits[first:] {
+		if rows.FirstRow >= end {
+			break
+		}
 		skip := max(0, to.Record-rows.FirstRow)
 		n := min(rows.Rows, end-rows.FirstRow) - skip
 		rows.Bytes = int64(float64(rows.Bytes) * float64(n) / float64(rows.Rows))
@@ -76,11 +76,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 
 // Finished closes a source whose splits have all been loaded. It returns an error if the source has changed.
 func (s *File) Finished() error {
-	err := s.item.Check()
-	if closeErr := s.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return cmp.Or(s.item.Check(), s.Close())
 }
 
 // ReadAgain reopens the input and reads all records, with pages within a memory limit in bytes. It returns read errors.
@@ -97,34 +93,13 @@ func (s *File) ReadAgain(memory int64) error {
 	parser := again.NewParser(columns)
 	defer parser.Close()
 	parser.LimitMemory(memory)
-	for {
-		splits, err := again.nextSplits()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		for _, split := range splits {
-			if _, _, err := parser.Parse(split, func(*record.Record) {}); err != nil {
-				return err
-			}
+	for split, err := range source.Splits(again) {
+		if err == nil {
+			_, _, err = parser.Parse(split, func(*record.Record) {})
 		}
 		if err != nil {
-			return nil
+			return err
 		}
 	}
-}
-
-// nextSplits returns the splits that the next piece completes. It returns the last ones with io.EOF.
-func (s *File) nextSplits() ([]source.Split, error) {
-	piece, err := s.Next()
-	if errors.Is(err, io.EOF) {
-		splits, wrong := s.Finish()
-		return splits, cmp.Or(wrong, err)
-	}
-	if err == nil {
-		err = piece.Prepare()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Add(piece)
+	return nil
 }

@@ -20,7 +20,7 @@ type RowFormat struct {
 	Begins func(head []byte) bool // reports whether a file certainly has the format
 	Open   func(RowInput) (*RowFile, error)
 
-	// inOrder is for streams and files that Open refuses with arrow.ErrReplaced. If it is nil, both are refused.
+	// inOrder is for streams, compressed files, and files that Open refuses with arrow.ErrReplaced. Nil refuses them.
 	inOrder func(RowInput, io.Reader) (*arrow.Stream, error)
 }
 
@@ -98,7 +98,6 @@ type batches struct {
 	counted int64 // input bytes up to the end of the last batch
 }
 
-// batchRows is a split of an Arrow input that is read in order.
 type batchRows struct {
 	batch *arrow.Batch
 	rows  record.Rows
@@ -127,7 +126,6 @@ func (s *File) rowInput() RowInput {
 	return RowInput{At: s.at, Size: s.Size, Name: s.Name, Flatten: s.o.Flatten, Memory: s.o.Memory.PageBytes}
 }
 
-// openRows opens the file for reading rows.
 func (s *File) openRows() (err error) {
 	f, err := s.Format.(*RowFormat).Open(s.rowInput())
 	if err == nil {
@@ -159,7 +157,6 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 	return err
 }
 
-// measures returns the units of the columns in a typed file.
 func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
@@ -171,7 +168,6 @@ func (s *File) measures() []record.Measures {
 	return s.measured
 }
 
-// openBatches opens the input for reading it in order.
 func (s *File) openBatches() error {
 	from, err := s.unpacked()
 	if err != nil {
@@ -215,7 +211,7 @@ func (s *File) nextBatch() (*piece, error) {
 			if err != nil {
 				return nil, err
 			}
-			p = &piece{source: s, batch: b, taken: s.inOrder.from.packed.n.Load()}
+			p = &piece{source: s, batch: b, taken: s.inOrder.from.packed.n}
 		}
 		first := p.batch.First()
 		if s.begin == nil || first+p.batch.Rows() > s.begin.Record {
@@ -232,16 +228,10 @@ func (s *File) endOfBatches() error {
 	if s.begin != nil && s.begin.Record > s.inOrder.stream.Rows() {
 		return s.endsBefore()
 	}
-	if s.Stream() {
-		return io.EOF
-	}
 	return s.end()
 }
 
 func (s *File) nextRows() (*piece, error) {
-	if s.file == nil {
-		return nil, io.EOF
-	}
 	if s.next == 0 {
 		if err := s.openRows(); err != nil {
 			return nil, err
@@ -255,7 +245,6 @@ func (s *File) nextRows() (*piece, error) {
 	return &piece{source: s, rows: &s.file.Splits[s.next-1]}, nil
 }
 
-// seekRows finds the split that contains the sought record.
 func (s *File) seekRows() {
 	if s.begin == nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 
 	"example.com/tsimport/reader/compress"
 	"example.com/tsimport/reader/record"
@@ -137,7 +136,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	}
 	taken := compress.Taken(text.ReadCloser)
 	if taken < 0 {
-		taken = text.packed.n.Load()
+		taken = text.packed.n
 	}
 	switch {
 	case n == 0 && err != nil:
@@ -148,14 +147,14 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
 }
 
-// metered counts the bytes read, perhaps by the goroutine of a decompressor.
+// metered counts the bytes read.
 type metered struct {
 	r io.Reader
-	n atomic.Int64
+	n int64
 }
 
 func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n.Add(int64(n))
+	c.n += int64(n)
 	return n, err
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // Seek makes Next begin at a place that an earlier reading of the same input reached. Call it before the load's first
-// Next. Uncompressed files, Parquet and Arrow are read from there; other inputs are read from the start, without what
-// precedes the place. known has the sums of a stream's earlier content; reading fails if the content differs.
+// Next. Inputs that seek by reading are read from the start, and what precedes the place is dropped. known has the sums
+// of a stream's earlier content; reading fails if the content differs.
 func (s *File) Seek(to source.Place, known source.Chain) {
 	s.begin = &to
 	if s.chain != nil {
@@ -54,7 +54,6 @@ func (s *File) Begin() source.Place {
 	return source.Place{Line: int64(s.text.lines), Offset: s.text.offset}
 }
 
-// seekText makes reading of the text begin at the sought place.
 func (r *textReader) seekText() {
 	s := r.s
 	if s.begin == nil {
@@ -84,7 +83,7 @@ func (r *textReader) pass(p *piece) error {
 		to = r.s.chain
 	}
 	_, err := io.CopyN(to, r.stream, n)
-	r.counted = r.packed.n.Load()
+	r.counted = r.packed.n
 	if errors.Is(err, io.EOF) {
 		return r.s.endsBefore()
 	}
@@ -111,9 +110,9 @@ func (r *textReader) dropped(p *piece) bool {
 
 // Sizes of the parts of a file that the fingerprint covers.
 const (
-	printEnds    = 64 << 10 // bytes at the start and at the end, together
-	printSamples = 16
-	printSample  = 4 << 10
+	printEnds    = 64 << 10 // bytes at the start, and as many at the end
+	printSamples = 16       // evenly spread
+	printSample  = 4 << 10  // bytes of a sample
 )
 
 // Identity identifies the source. Its Version is a file's modification time or a server's version.
@@ -122,7 +121,8 @@ func (s *File) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: s.Size, Version: s.item.Version, Content: content}, err
 }
 
-// fingerprint hashes a source's content cheaply: head, tail and samples with random access, otherwise the head.
+// fingerprint hashes parts of the content: head, tail and samples of a file, the head of a stream, up to the first
+// change if it has changes, and nothing of an object whose server states a version.
 func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {

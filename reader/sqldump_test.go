@@ -160,7 +160,7 @@ func TestOverlongDumpRowIsRefused(t *testing.T) {
 		want string
 	}{
 		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long +
-			"'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
+			"'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB; give more memory"},
 		// Only one of the rows is rejected.
 		"pg_dump": {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long +
 			"\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""},

@@ -64,19 +64,13 @@ var kindsWithoutRows = []notRows{
 		`import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
 	{magic: "\x7fELF", what: "a program", way: notATable},
 	{magic: "PGDMP", what: "a pg_dump archive", way: "convert it to text: pg_restore -f dump.sql FILE, and load that"},
-	{magic: "toc.dat\x00", is: isTar, what: "a pg_dump archive (tar)",
-		way: "convert it to text: pg_restore -f dump.sql FILE, and load that"},
+	{magic: "toc.dat\x00", is: func(h []byte) bool { return compress.Detect(h, false) == compress.Tar },
+		what: "a pg_dump archive (tar)", way: "convert it to text: pg_restore -f dump.sql FILE, and load that"},
 	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay +
 		"sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "$ion_1_0 ", what: "Amazon Ion", way: "export the table as DynamoDB JSON, or convert it to JSON lines"},
 	{magic: "<?xml", what: "XML", way: "convert it to CSV or JSON lines first"},
 	{is: htmlPage.Match, what: "a web page", way: "read it: the server may have sent an error instead of the file"},
-}
-
-// isTar reports whether head is the first block of a tar archive.
-func isTar(head []byte) bool {
-	const at = 257 // offset of the magic
-	return len(head) > at+5 && string(head[at:at+5]) == "ustar"
 }
 
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
