@@ -134,7 +134,6 @@ func isNull(n *yaml.Node) bool {
 		n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-// values reads the value of a key as values of its flag.
 func (d *document) values(e entry, k *options.Option) (values []string, err error) {
 	n := e.value
 	switch {

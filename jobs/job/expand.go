@@ -172,7 +172,6 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	return made, nil
 }
 
-// leavesOut reports whether except lists a value or a table.
 func (s *Single) leavesOut(value, table string) bool {
 	return slices.ContainsFunc(s.except, func(pattern string) bool {
 		whole := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
@@ -206,7 +205,6 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 	return l
 }
 
-// freeName derives an unused load name from a text.
 func freeName(text string, made []Single) string {
 	name := []byte(text)
 	for i, c := range name {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -75,10 +76,7 @@ func (s *Single) ReadsStdin() bool { return slices.Contains(s.From, "-") }
 
 // Table returns the table of the load, which by default has the load's name.
 func (s *Single) Table() string {
-	if t := s.Value(keyTable); t != "" {
-		return t
-	}
-	return s.Name
+	return cmp.Or(s.Value(keyTable), s.Name)
 }
 
 func Read(path string, v *Vocabulary) (*File, error) {

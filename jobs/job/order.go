@@ -30,11 +30,10 @@ func (f *File) Check() error {
 		byName[lower] = l
 		names = append(names, l.Name)
 	}
-	for i := range f.Loads {
-		l := &f.Loads[i]
+	for _, l := range f.Loads {
 		for _, name := range l.After {
 			if !slices.Contains(names, name) {
-				return fail(l, "after: there is no load %s%s", quoted(name), suggest.Hint(name, names))
+				return fail(&l, "after: there is no load %s%s", quoted(name), suggest.Hint(name, names))
 			}
 		}
 	}
@@ -158,7 +157,6 @@ func follows(all func(name string) []string, name, after string) bool {
 	return reaches(name)
 }
 
-// checkCycles refuses loads that wait for each other.
 func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	const onPath, done = 1, 2
 	marks := map[string]int{}

@@ -166,7 +166,6 @@ func (j *running) tell(s *State) {
 	}
 }
 
-// conclude derives the job's state from its loads.
 func (r *Record) conclude() {
 	var all []int
 	r.Counts, r.Ended, r.State = Counts{}, time.Now().UTC(), Done

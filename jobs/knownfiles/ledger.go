@@ -255,7 +255,6 @@ func (l *Ledger) Bad() []Bad {
 	return slices.SortedFunc(maps.Values(l.bad), func(a, b Bad) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// sizes returns the sizes of all contents.
 func (l *Ledger) sizes() map[int64]bool {
 	all := map[int64]bool{}
 	for c := range l.contents {

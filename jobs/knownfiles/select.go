@@ -24,7 +24,7 @@ type Options struct {
 	ByName bool
 	// Changes is set if the inputs hold changes of rows, which must be loaded in order.
 	Changes bool
-	// Order is OrderGiven, OrderName or OrderTime.
+	// Order is OrderName, OrderTime or, for the order of discovery, "".
 	Order string
 	// Settle leaves out inputs that have changed within this time. 0 leaves out none.
 	Settle time.Duration
@@ -40,9 +40,8 @@ type Options struct {
 }
 
 const (
-	OrderGiven = ""     // in order of discovery
-	OrderName  = "name" // by name
-	OrderTime  = "time" // by time of the last change, then by name
+	OrderName = "name" // by name
+	OrderTime = "time" // by time of the last change, then by name
 )
 
 // Refused is the error for inputs that cannot be loaded as requested.
@@ -407,7 +406,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs with the same content as a bad input found with them. They are bad, too, and not recorded.
+// Copies returns the inputs that have the content of a bad input found with them. They, too, are bad and not loaded.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -426,7 +425,6 @@ func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInp
 	return copies
 }
 
-// leaveOut leaves out a bad input.
 func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
 	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held,
 		Read: was.Read, Rejected: was.Rejected})
@@ -533,7 +531,6 @@ func andMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-// same compares the whole content of a known input with the recorded one.
 func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, error) {
 	if f.Size != item.Size {
 		return false, nil

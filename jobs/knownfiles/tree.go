@@ -18,7 +18,6 @@ import (
 // BlockBytes is the number of input bytes that a leaf of the tree hash covers.
 const BlockBytes = 8 << 20
 
-// blockSum is the SHA-256 of a block.
 type blockSum = [sha256.Size]byte
 
 // tree collects the hashes of an input's blocks while it is read, in any order and concurrently.
@@ -109,7 +108,6 @@ func (t *tree) drain() (blocks []int64, sums []blockSum) {
 	return blocks, sums
 }
 
-// missing returns the blocks without a hash.
 func (t *tree) missing() (blocks []int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +208,6 @@ func headOf(ctx context.Context, item *input.Item) (string, error) {
 // recordBytes is the size of a record of Blocks: the number of the input, the number of the block, and the hash.
 const recordBytes = 4 + 8 + sha256.Size
 
-// encodeBlocks appends the records of an input's finished blocks.
 func encodeBlocks(dst []byte, number int, blocks []int64, sums []blockSum) []byte {
 	for i, b := range blocks {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(number))
@@ -220,7 +217,6 @@ func encodeBlocks(dst []byte, number int, blocks []int64, sums []blockSum) []byt
 	return dst
 }
 
-// decodeBlocks adds records to trees.
 func decodeBlocks(records []byte, trees []*tree) error {
 	for r := range slices.Chunk(records, recordBytes) {
 		if len(r) < recordBytes {

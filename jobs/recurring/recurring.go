@@ -191,13 +191,13 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		flag string
 		why  string
 	}{
-		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by content, not tables and archives"},
+		{cfg.Read.Sources != nil, "an input that is not a file", "only files are known by content, not tables and archives"},
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
 		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, not several"},
 		{r.ReloadChanged && cfg.Write.Mode == table.Changes, "--reload-changed with --mode changes",
 			"the changes of a file that is loaded again would undo later ones"},
-		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
+		{r.RetryRejects != "", "--retry-rejects", "a retry loads the rejects of its run, not new files; leave one out"},
 	} {
 		if bad.is {
 			return plan.Usagef("--only-new and %s: %s", bad.flag, bad.why)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
@@ -31,25 +31,12 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
 type slot struct {
 	taking chan struct{} // full while taking a share; tests in virtual time cannot wait for a mutex
-	mu     sync.Mutex
-	lease  *jobdir.Lease
-}
-
-func (s *slot) set(l *jobdir.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lease = l
-}
-
-func (s *slot) held() *jobdir.Lease {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease
+	lease  atomic.Pointer[jobdir.Lease]
 }
 
 // Check returns an error if the process has lost its share.
 func (s *slot) Check() error {
-	l := s.held()
+	l := s.lease.Load()
 	if l == nil {
 		return nil
 	}
@@ -59,11 +46,7 @@ func (s *slot) Check() error {
 	return nil
 }
 
-func (s *slot) release() error {
-	l := s.held()
-	s.set(nil)
-	return l.Release()
-}
+func (s *slot) release() error { return s.lease.Swap(nil).Release() }
 
 // takeSlot takes a share of the ceilings, if the job has any, for the life of the process, or returns errNoSlot.
 func (j *Job) takeSlot(ctx context.Context) error {
@@ -77,23 +60,19 @@ func (j *Job) takeSlot(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	defer func() { <-j.slot.taking }()
-	if l := j.slot.held(); l != nil {
+	if l := j.slot.lease.Load(); l != nil {
 		if j.slot.Check() == nil {
 			return nil
 		}
 		l.Abandon()
-		j.slot.set(nil)
+		j.slot.lease.Store(nil)
 	}
 	for i := range b.Slots {
 		l, err := j.lease(ctx, fmt.Sprintf("budget/%04d", i))
-		if errors.As(err, new(*jobdir.HeldError)) {
-			continue
-		}
-		if err != nil {
+		if !errors.As(err, new(*jobdir.HeldError)) {
+			j.slot.lease.Store(l) // nil after an error
 			return err
 		}
-		j.slot.set(l)
-		return nil
 	}
 	return errNoSlot
 }

@@ -81,7 +81,6 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 	return origin, rejected, nil
 }
 
-// compareRange compares adjacent ranges of keys.
 func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last int, rejected rundir.Rejected,
 	r *compareResult) error {
 	var from, to []table.Value

@@ -44,15 +44,10 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	cfg.Checkpoint = keep.Checkpoint{None: true, Lease: lease, Repeats: true}
 	var failed error
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor,
-		OnKept: func(ordinal int, r *table.Reject) {
-			if err := t.keep(ctx, split, ordinal, r); err != nil {
-				failed = err
-			}
-		}}
+		OnKept: func(ordinal int, r *table.Reject) { failed = cmp.Or(t.keep(ctx, split, ordinal, r), failed) }}
 	cfg.Drain = j.draining()
 	report, err := pipeline.Run(ctx, cfg)
-	err = cmp.Or(err, failed)
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return fmt.Errorf("write split %d: %w", t.result.Split, err)
 	}
 	if report.State != pipeline.StateFinished {
@@ -103,7 +98,6 @@ func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 	return all, nil
 }
 
-// partOfSource is a source that begins at from.
 type partOfSource struct {
 	source.Source
 	from source.Place

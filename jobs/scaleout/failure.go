@@ -64,7 +64,7 @@ var resultOf = map[string]func(i int) string{
 	stageFinish: func(int) string { return summaryName },
 }
 
-// addFailures collects the failures of unfinished tasks.
+// addFailures collects the failures of unfinished tasks, at most mostFailures.
 func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, there map[string]bool) error {
 	for _, name := range names {
 		task, isFailure := strings.CutPrefix(name, failuresFolder)

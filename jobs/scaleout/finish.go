@@ -65,13 +65,13 @@ type SummaryWork struct {
 	SlowestSeconds float64 `json:"slowest_shard_seconds"`
 }
 
-// Comparison is the result of comparing the table with the inputs.
+// Comparison is the result of comparing the table, or a shard, with the inputs.
 type Comparison struct {
 	Compared  int64 `json:"compared"`
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Surplus   int64 `json:"surplus"`
-	// Examples are a few differences of each shard.
+	// Examples are a few differences of each kind and shard.
 	Examples []difference `json:"examples,omitempty"`
 }
 
@@ -127,8 +127,7 @@ type finisher struct {
 	rows    int64           // rows in runs that no shard has taken yet
 	named   map[string]bool // objects that results name
 	by      map[string]bool // processes with results
-	began   [2]time.Time    // start of reading and of writing
-	ended   [2]time.Time
+	took    [2]span         // of reading and of writing
 	results []*shardResult
 	late    time.Time // latest LateUntil of all tasks
 	seams   int64
@@ -140,12 +139,7 @@ func (f *finisher) note(stage int, d *done) {
 	if d.LateUntil.After(f.late) {
 		f.late = d.LateUntil
 	}
-	if f.began[stage].IsZero() || d.Started.Before(f.began[stage]) {
-		f.began[stage] = d.Started
-	}
-	if d.Ended.After(f.ended[stage]) {
-		f.ended[stage] = d.Ended
-	}
+	f.took[stage].add(d)
 	for _, l := range d.Rejects {
 		f.named[l.Object] = true
 	}
@@ -229,7 +223,6 @@ func (f *finisher) shards(ctx context.Context) error {
 	return nil
 }
 
-// balance checks the ledger of the whole job.
 func (f *finisher) balance(context.Context) error {
 	s := f.summary
 	if f.rows != 0 {
@@ -246,7 +239,6 @@ func (f *finisher) balance(context.Context) error {
 	return f.checkRejects()
 }
 
-// limit stops the job if too many records were rejected.
 func (f *finisher) limit(ctx context.Context) error {
 	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected - f.seams}, true)
 }
@@ -282,10 +274,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 	}
 	s.Ended = time.Now().UTC()
 	s.Processes = len(f.by)
-	s.ReadSeconds = f.ended[0].Sub(f.began[0]).Seconds()
-	if s.Shards > 0 {
-		s.WriteSeconds = f.ended[1].Sub(f.began[1]).Seconds()
-	}
+	s.ReadSeconds, s.WriteSeconds = f.took[0].seconds(), f.took[1].seconds()
 	s.Seconds = s.Ended.Sub(f.job.Plan.Planned).Seconds()
 	if s.Seconds > 0 {
 		s.RowsPerSecond = float64(s.Written) / s.Seconds

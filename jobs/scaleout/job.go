@@ -65,10 +65,8 @@ func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
 }
 
 func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
-	if p.Program != o.Program {
-		return nil,
-			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
-				store, p.Program, o.Program)
+	if err := sameProgram(store, p.Program, o.Program); err != nil {
+		return nil, err
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())

@@ -74,9 +74,9 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 
 // sameAs refuses a plan of another load.
 func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error {
-	if p.Program != r.Program {
-		return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same "+
-			"version", store, p.Program, r.Program)
+	j, err := newJob(store, p, r.Options)
+	if err != nil {
+		return err
 	}
 	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table},
 		r.Load.Inputs...)...) {
@@ -90,10 +90,6 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 		return err
 	}
 	prepared.Close()
-	j, err := newJob(store, p, r.Options)
-	if err != nil {
-		return err
-	}
 	return j.raiseLimit(ctx, r.Load.Limits.MaxErrors)
 }
 

@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/internal/page"
 )
 
-// pageOf renders the summary as a web page.
 func pageOf(j *Job, s *Summary, shards []*shardResult) ([]byte, error) {
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	p := &page.Page{Title: "Load into " + s.Table, State: s.State, Tone: page.Warning}

@@ -91,7 +91,6 @@ type Part struct {
 	Records int64 `json:"records"` // -1 means to the end of the source
 }
 
-// from returns the beginning of the part.
 func (p Part) from() source.Place {
 	return source.Place{Record: p.Record, Line: p.Line, Offset: p.Offset}
 }
@@ -111,7 +110,6 @@ type Bound struct {
 	Bytes []byte     `json:"bytes,omitempty"`
 }
 
-// shardMap maps keys to shards.
 type shardMap struct {
 	ranges *partitioner.Map
 	shard  []int // shard of each range
@@ -140,6 +138,15 @@ func (p *Plan) shardMap() (*shardMap, error) {
 		return nil, progress.Unfitf("%s is damaged: its ranges are not divided over its shards", PlanName)
 	}
 	return m, nil
+}
+
+// sameProgram refuses a job that another version of tsimport has planned.
+func sameProgram(store jobdir.Store, planned, own string) error {
+	if planned == own {
+		return nil
+	}
+	return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same "+
+		"version", store, planned, own)
 }
 
 // anotherJob is the advice for a directory that cannot be used.

@@ -80,7 +80,6 @@ func (j *Job) takeReader(ctx context.Context) error {
 	return errNoSlot
 }
 
-// endReading releases the right to read.
 func (j *Job) endReading() {
 	if j.reader != nil {
 		j.giveBack(j.reader)

@@ -54,7 +54,7 @@ type splitResult struct {
 	Direct *direct `json:"direct,omitempty"`
 }
 
-// reducedResult is the object shards/NNNN/reduced.json: the rows of a shard to send, each key once.
+// reducedResult is the object writing/NNNN/reduced.json: the rows of a shard to send, each key once.
 type reducedResult struct {
 	done
 	Shard      int              `json:"shard"`
@@ -82,7 +82,6 @@ type shardResult struct {
 	written
 }
 
-// written is the result of writing rows.
 type written struct {
 	Written   int64                `json:"written"`
 	Refused   int64                `json:"refused"` // rows rejected by the service or a limit
@@ -108,16 +107,10 @@ type direct struct {
 // compareResult is the object verify/NNNN.json, the result of comparing a shard with the table.
 type compareResult struct {
 	done
-	Shard     int   `json:"shard"`
-	Compared  int64 `json:"compared"`
-	Missing   int64 `json:"missing"`
-	Different int64 `json:"different"`
-	Surplus   int64 `json:"surplus"`
-	// Examples holds a few differences of each kind.
-	Examples []difference `json:"examples,omitempty"`
+	Shard int `json:"shard"`
+	Comparison
 }
 
-// difference is a missing, different or surplus row.
 type difference struct {
 	Kind    string   `json:"kind"`
 	Key     string   `json:"key"`
@@ -150,7 +143,6 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 	return there, err
 }
 
-// read reads an object of a job directory. It returns false if there is none.
 func read(ctx context.Context, store jobdir.Store, name string, to any) (there bool, err error) {
 	text, err := store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {

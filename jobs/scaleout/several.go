@@ -68,15 +68,11 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 		_, err := checkEmpty(ctx, store, LoadsName, "loads/")
 		return nil, err
 	case kept.Program != l.Program:
-		return nil,
-			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
-				store, kept.Program, l.Program)
+		return nil, sameProgram(store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
 		return nil, progress.Unfitf("--job-dir %s holds another job, of %s; name an empty directory", store, kept.File)
-	case !slices.EqualFunc(kept.Loads, l.Loads, func(a,
-		b OneLoad) bool {
-		return a.Name == b.Name && slices.Equal(a.After, b.After)
-	}):
+	case !slices.EqualFunc(kept.Loads, l.Loads,
+		func(a, b OneLoad) bool { return a.Name == b.Name && slices.Equal(a.After, b.After) }):
 		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s has changed since "+
 			"it was planned; name an empty directory", store, kept.File)
 	}
@@ -100,7 +96,7 @@ type LoadsSummary struct {
 	Ended   time.Time `json:"ended"`
 	// Here marks the process that ended the job.
 	Here     bool       `json:"-"`
-	ExitCode int        `json:"exit_code"` // the first nonzero code of the loads (docs/jobs.md)
+	ExitCode int        `json:"exit_code"` // the most important exit code of the loads (docs/jobs.md)
 	Loads    []LoadDone `json:"loads"`
 }
 
@@ -139,10 +135,8 @@ type Several struct {
 
 // OpenSeveral opens a job directory with many loads.
 func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
-	if l.Program != o.Program {
-		return nil,
-			progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version",
-				store, l.Program, o.Program)
+	if err := sameProgram(store, l.Program, o.Program); err != nil {
+		return nil, err
 	}
 	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
 	j := &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}

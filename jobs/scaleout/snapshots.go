@@ -36,7 +36,6 @@ func (t *splitTask) snapshotsOf() (all []source.Snapshot) {
 	return all
 }
 
-// add adds the snapshots of a split.
 func (l *SummaryLive) add(more []source.Snapshot) {
 	for _, s := range more {
 		at := slices.IndexFunc(l.Snapshots,

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// shardOrigin provides a shard's reduced run as one source of finished rows, in an order that keeps all lanes busy.
+// shardOrigin provides the rows that a shard sends as one source, in an order that keeps all lanes busy.
 type shardOrigin struct {
 	source.Undivided
 	job  *Job
@@ -95,13 +95,11 @@ type shardFrame struct {
 	row   int64 // number of its first row in the run, from 0
 }
 
-// About describes a source of finished rows.
 func (r *shardRows) About() source.About {
 	notKept := func(source.Split, table.Span) []byte { return []byte{} } // finish rereads rejects from the inputs
 	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
 }
 
-// Identity returns the checksum of the frames.
 func (r *shardRows) Identity() (source.Identity, error) {
 	sum := crc32.New(castagnoli)
 	for i := range r.of.run.Frames {
@@ -128,10 +126,9 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin returns the first row of the frame at which reading begins.
 func (r *shardRows) Begin() source.Place { return r.begin }
 
-// shardPiece is one frame, or the rows of a split.
+// shardPiece is one frame, which is also one split.
 type shardPiece struct {
 	source.Ready
 	split source.Split
@@ -154,7 +151,6 @@ func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
 
-// Suspend returns to the beginning of the run.
 func (r *shardRows) Suspend() error {
 	r.next, r.begin = 0, source.Place{}
 	return nil

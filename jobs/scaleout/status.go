@@ -47,7 +47,7 @@ type Status struct {
 	// LateUntil is the time until which requests of lost workers may arrive. The comparison and the end wait for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
 	Working   []Worker   `json:"working,omitempty"`
-	// Failures are the latest failures of unfinished tasks, at most mostFailures.
+	// Failures are the last failures of unfinished tasks, one per task and at most mostFailures.
 	Failures []*Failure `json:"failures,omitempty"`
 }
 
@@ -63,7 +63,8 @@ type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
-	// Silent is the time in seconds, by both clocks, without a sign of life. 0 means less than a lease's term.
+	// Silent is the time in seconds from the last sign of life, by the worker's clock, to now, by this machine's. 0 means
+	// less than a lease's term.
 	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
@@ -133,7 +134,6 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 	return s, w.addEnd(ctx, s, there)
 }
 
-// note adds the times of a finished task, and its LateUntil.
 func (s *Status) note(took *span, d *done) {
 	took.add(d)
 	if u := d.LateUntil; !u.IsZero() && (s.LateUntil == nil || u.After(*s.LateUntil)) {
@@ -153,8 +153,10 @@ func (p *span) add(d *done) {
 	}
 }
 
+func (p *span) seconds() float64 { return p.to.Sub(p.from).Seconds() }
+
 func (p *span) rate(n int64) float64 {
-	if took := p.to.Sub(p.from).Seconds(); took > 0 {
+	if took := p.seconds(); took > 0 {
 		return float64(n) / took
 	}
 	return 0
@@ -240,7 +242,6 @@ func (s *Status) settle(p *Plan) {
 	}
 }
 
-// addWorkers finds the workers of unfinished tasks.
 func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, there map[string]bool) error {
 	last := ""
 	for _, name := range names {
@@ -281,7 +282,6 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 	return nil
 }
 
-// addEnd adds how the job ended or why it was stopped.
 func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) error {
 	if there[summaryName] {
 		sum := new(Summary)

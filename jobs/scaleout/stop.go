@@ -122,7 +122,6 @@ func (j *Job) maxErrors(ctx context.Context) (ledger.MaxErrors, error) {
 	return limit, nil
 }
 
-// count counts the records of all finished tasks.
 func (j *Job) count(ctx context.Context) (n counted, err error) {
 	for i := range j.Plan.Splits {
 		r, err := j.split(ctx, i)
@@ -174,7 +173,6 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 // stopEvery is the interval between a working process's checks for a stop.
 const stopEvery = 5 * time.Second
 
-// errOver reports that another attempt has done the task.
 var errOver = errors.New("another attempt has completed the task")
 
 // watched calls do, and drains its loads when the job is stopped, the process must end, or over, if not nil, reports

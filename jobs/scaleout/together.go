@@ -67,7 +67,7 @@ func (j *Job) newPart(drain context.Context, part, parts int) (*Job, error) {
 	}
 	b.slot, b.cpu, b.part, b.parts, b.together, b.known = j.slot, j.cpu, part, parts, j.together, j.known
 	b.worked = j.worked
-	b.o.divide(parts)
+	b.o.Load.Limits.Memory /= int64(parts)
 	return b, nil
 }
 
@@ -92,12 +92,12 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 		if err != nil {
 			return stop, err
 		}
-		write := b.writeOpen
+		take := b.takeOne
 		if part >= parts {
-			write = b.takeOver
+			take = b.takeLost
 		}
 		group.Go(func() error {
-			err := write(ctx)
+			err := b.untilWritten(ctx, take)
 			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
 				err = nil // the part was stopped on purpose
 			}
@@ -111,13 +111,8 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	defer j.mu.Unlock()
 	j.o.Drain = drain
 	j.parts = all
-	j.o.divide(all)
+	j.o.Load.Limits.Memory /= int64(all)
 	return stop, nil
-}
-
-// divide reduces the process's resources to the share of one of parts.
-func (o *Options) divide(parts int) {
-	o.Load.Limits.Memory /= int64(parts)
 }
 
 // together returns the ceilings and requests that a process's concurrent shards share.
@@ -129,51 +124,42 @@ func (p *Plan) together(requests int) *lanes.SharedLimits {
 	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
-// atWork returns the number of parts of the process that write concurrently.
 func (j *Job) atWork() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.parts
 }
 
-// writeOpen writes shards until all are written.
-func (j *Job) writeOpen(ctx context.Context) error {
-	return j.untilWritten(ctx, func(write stage, open []int) (worked bool,
-		err error) {
-		return j.takeOne(ctx, write, open)
-	})
-}
-
-// takeOver writes the shards of lost processes until all are written.
-func (j *Job) takeOver(ctx context.Context) error {
-	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) {
-		if len(open) > mostWatched {
-			return false, nil
-		}
-		for _, i := range open {
-			seen, err := j.seenLease(ctx, write.folder(i))
-			if err != nil {
-				return false, err
-			}
-			if seen == nil || !seen.Over(j.o.Clock) {
-				continue
-			}
-			if worked, err = j.takeOne(ctx, write, []int{i}); worked || err != nil {
-				return worked, err
-			}
-		}
+// takeLost writes one of the open shards if its process is lost.
+func (j *Job) takeLost(ctx context.Context, write stage, open []int) (worked bool, err error) {
+	if len(open) > mostWatched {
 		return false, nil
-	})
+	}
+	for _, i := range open {
+		seen, err := j.seenLease(ctx, write.folder(i))
+		if err != nil {
+			return false, err
+		}
+		if seen == nil || !seen.Over(j.o.Clock) {
+			continue
+		}
+		if worked, err = j.takeOne(ctx, write, []int{i}); worked || err != nil {
+			return worked, err
+		}
+	}
+	return false, nil
 }
 
-func (j *Job) untilWritten(ctx context.Context, take func(write stage, open []int) (worked bool, err error)) error {
+// untilWritten calls take until all shards are written.
+func (j *Job) untilWritten(ctx context.Context,
+	take func(ctx context.Context, write stage, open []int) (worked bool, err error)) error {
 	write := j.stages()[1]
 	return j.persist(ctx, func() (worked, over bool, err error) {
 		open, err := j.open(ctx, write)
 		if err != nil || len(open) == 0 {
 			return false, true, err
 		}
-		worked, err = take(write, open)
+		worked, err = take(ctx, write, open)
 		return worked, false, err
 	})
 }

@@ -58,7 +58,6 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 // errNoSlot reports that other processes hold all shares of the ceilings, or all sessions of a database.
 var errNoSlot = errors.New("the maximum number of processes is already reading or writing")
 
-// writeLeased loads a shard under its lease, and returns the number of rejected rows.
 func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return 0, err
@@ -147,7 +146,6 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	return cfg
 }
 
-// takeReport records the results of the rows of a shard.
 func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.Report, origin *shardOrigin) error {
 	r.written = writtenOf(report)
 	if report.Rejected == 0 {

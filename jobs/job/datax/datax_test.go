@@ -238,7 +238,7 @@ func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ text, from, to, want string }{
 		{fromTable, "PutRow", "UpdateRow", "writeMode UpdateRow"},
 		{fromTable, `{"name":"city"}`, `{"type":"string","value":"x"}`, `column 2: "type"`},
-		{fromTable, `,{"name":"price"}`, ``, "the reader has 2 columns, but the writer 3"},
+		{fromTable, `,{"name":"price"}`, ``, "the reader has 2 columns, but the writer has 3"},
 		{fromTable, `"range"`, `"mode":"multiVersion","range"`, "docs/copy.md"},
 		{fromTable, `"end":[]`, `"end":[{"type":"int","value":"9"}]`, "end: DataX reads to the end"},
 		{fromTable, `"end":[]`, `"end":[{"type":"int","value":"9"},{"type":"INF_MAX"}]`, "end: DataX reads to the end"},
@@ -251,7 +251,7 @@ func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 		{my, `"splitPk"`, `"where":"a = $day","splitPk"`, "write ${day}"},
 		{my, `"type":"int"`, `"type":"double"`, "key column"},
 		{my, `"City"`, `"id"`, "read twice"},
-		{my, `,"price"]`, `]`, "the reader has 2 columns, but the writer 3"},
+		{my, `,"price"]`, `]`, "the reader has 2 columns, but the writer has 3"},
 		{my, `/shop"`, `/shop?sessionVariables=sql_mode=''"`, `"sessionVariables"`},
 		{my, `"jdbc:mysql://db.example:99/shop"`, `"jdbc:mysql://a/shop","jdbc:mysql://b/shop"`, "keep one"},
 		{my, `db.example:99`, `a,b`, "jdbcUrl"},

@@ -142,7 +142,7 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	}
 	all := len(sources) == 1 && strings.TrimSpace(sources[0]) == "*"
 	if !all && len(sources) != len(columns) {
-		panic(refusef("the reader has %d columns, but the writer %d", len(sources), len(columns)))
+		panic(refusef("the reader has %d columns, but the writer has %d", len(sources), len(columns)))
 	}
 	named := !all // all are columns of the table
 	for i, s := range sources {
@@ -195,7 +195,7 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	}
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, rename)
-	j.note("table " + table + ": it is read by its primary key; if the key here has other columns, run refuses the load")
+	j.note("table " + table + ": it is read by its primary key; if pk has other columns, run refuses the load")
 	j.add(l)
 }
 
@@ -231,7 +231,7 @@ func (j *Job) query(address, query string, named bool, l job.Single, columns []c
 	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or " +
 		"NO_BACKSLASH_ESCAPES, they may mean something else")
 	j.note("no two rows of a query may share " + strings.Join(key, ", ") +
-		": the load stops where they do. One session reads the query, sorted by them")
+		": the load stops at rows that do. One session reads the query, sorted by these columns")
 	j.add(l)
 }
 

@@ -48,7 +48,7 @@ func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int)
 func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) != len(columns) {
-		panic(refusef("column: the reader has %d columns, but the writer %d", len(list), len(columns)))
+		panic(refusef("column: the reader has %d columns, but the writer has %d", len(list), len(columns)))
 	}
 	var pk, attributes []string
 	for i, raw := range list {

@@ -119,8 +119,8 @@ func (j *Job) wildcard(name string) string {
 		}
 	}
 	pattern := strings.Join(parts, "/")
-	j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " +
-		pattern + " takes the same files")
+	j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; check with " +
+		"tsimport inspect that " + pattern + " matches the same files")
 	return pattern
 }
 
@@ -229,7 +229,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		panic(refusef("column: want a list of {index, type}"))
 	}
 	if len(list) != len(columns) {
-		panic(refusef("the reader has %d columns, but the writer %d", len(list), len(columns)))
+		panic(refusef("the reader has %d columns, but the writer has %d", len(list), len(columns)))
 	}
 	at := map[int]string{}
 	highest := 0

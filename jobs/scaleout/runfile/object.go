@@ -115,8 +115,10 @@ func (w *Writer) Add(shard int, r *Row) error {
 		p.raw = buffer()
 	}
 	if len(p.raw) > 0 && len(p.raw)+len(r.Key)+len(r.Body) > w.frame {
-		if err := w.pack(p); err != nil {
-			return err
+		if w.pack(p); w.pending >= objectBytes {
+			if err := w.put(); err != nil {
+				return err
+			}
 		}
 	}
 	p.raw = w.add(p.raw, r)
@@ -124,15 +126,12 @@ func (w *Writer) Add(shard int, r *Row) error {
 	return nil
 }
 
-func (w *Writer) pack(p *pending) error {
+func (w *Writer) pack(p *pending) {
 	before := len(p.frames)
 	p.frames = w.Made.pack(p.frames, p.raw, p.rows)
 	p.framed += int64(p.rows)
+	w.pending += int64(len(p.frames) - before)
 	p.raw, p.rows = p.raw[:0], 0
-	if w.pending += int64(len(p.frames) - before); w.pending >= objectBytes {
-		return w.put()
-	}
-	return nil
 }
 
 // put writes the frames of all shards as one object.
@@ -158,12 +157,9 @@ func (w *Writer) put() error {
 func (w *Writer) Close() error {
 	for i := range w.shards {
 		if p := &w.shards[i]; p.rows > 0 {
-			before := len(p.frames)
-			p.frames = w.Made.pack(p.frames, p.raw, p.rows)
-			p.framed += int64(p.rows)
-			w.pending += int64(len(p.frames) - before)
+			w.pack(p)
 			keepBuffer(p.raw)
-			p.raw, p.rows = nil, 0
+			p.raw = nil
 		}
 	}
 	if w.pending > 0 {
