@@ -101,6 +101,14 @@ type Definition struct {
 	NoUpdates     bool  `json:"no_updates,omitempty"` // rows can only be put and deleted (allow_update is off)
 }
 
+// AgeFlags names the flags that limit how old cells may be, for messages.
+func (d *Definition) AgeFlags() string {
+	if d.TimeToLive > 0 {
+		return "--ttl and --max-deviation"
+	}
+	return "--max-deviation"
+}
+
 // Index is a secondary index.
 type Index struct {
 	Name    string   `json:"name"`

@@ -1,6 +1,7 @@
 package copytable
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,9 +37,7 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 			leave(from.IndexesAre[i].String(), why)
 			continue
 		}
-		if renamed := rename[name]; renamed != "" {
-			to.Name = renamed
-		}
+		to.Name = cmp.Or(rename[name], to.Name)
 		target.Indexes = append(target.Indexes, *to)
 		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads "+
 			"them, and each row in the index costs at least one write unit", to))

@@ -63,15 +63,11 @@ func (o *Origin) Refuse(ctx context.Context) error {
 		return err
 	}
 	if found != nil {
-		text := "--max-deviation"
-		if o.o.To.TimeToLive > 0 {
-			text = "--ttl and --max-deviation"
-		}
 		return fmt.Errorf("table %s has cells that the target does not accept: column %s of row %s is %v old, and the "+
 			"target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give "+
 			"--drop-expired, which leaves such cells out and counts them",
 			name, found.column, found.row, now.Sub(time.UnixMilli(found.at)).Round(time.Second),
-			now.Sub(until).Round(time.Second), text)
+			now.Sub(until).Round(time.Second), o.o.To.AgeFlags())
 	}
 	deviation := cmp.Or(o.o.To.MaxDeviation, client.DefaultDeviation)
 	if cmp.Or(o.scan.Table.MaxDeviation, client.DefaultDeviation) <= deviation {

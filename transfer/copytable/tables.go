@@ -58,13 +58,12 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 		}
 	}
 	d := &target.Define
-	set := func(flag string, change func()) {
-		if !given(flag) {
-			change()
-		}
+	if !given("ttl") {
+		d.TimeToLive = from.TimeToLive
 	}
-	set("ttl", func() { d.TimeToLive = from.TimeToLive })
-	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
+	if !given("max-versions") {
+		d.MaxVersions = from.MaxVersions
+	}
 	d.ReservedRead, d.ReservedWrite = from.ReservedRead, from.ReservedWrite
 	d.MaxDeviation = table.AnyAge
 	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it accepts timestamps "+

@@ -122,7 +122,6 @@ func ManifestOf(t *client.Table) archive.Manifest {
 	return m
 }
 
-// ranges writes the parts of all ranges.
 func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin, l *lake) error {
 	t := c.Scan.Table
 	s := archive.Subject{

@@ -52,7 +52,7 @@ func (e *exporter) columns() []Column {
 				c.Types[table.Type(t).String()] = n
 			}
 		}
-		if len(c.Types) > 0 { // some row of the output has it
+		if len(c.Types) > 0 {
 			all = append(all, c)
 		}
 	}
@@ -81,8 +81,8 @@ func checkText(format, column string, named bool, v plainbuffer.Encoded) error {
 	if v.Type() != table.String || format == Typed || named && utf8.Valid(v.Bytes()) {
 		return nil
 	}
-	return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the "+
-		"column out (--columns), or keep everything with --format archive",
+	return &CannotHold{fmt.Sprintf("column %q has a name or string that is not UTF-8, which %s cannot hold: %.60q; leave "+
+		"the column out (--columns), or keep everything with --format archive",
 		column, formatNames[format], string(v.Bytes()))}
 }
 

@@ -297,13 +297,11 @@ func (r *lakeRange) setFolder(row []byte) {
 	}
 }
 
-// Text returns the approximate size of the held rows.
 func (r *lakeRange) Text() int64 { return r.held }
 
-// Abandon discards the held rows.
+// Abandon does nothing, because the held rows are only in memory.
 func (r *lakeRange) Abandon() error { return nil }
 
-// Commit writes the held rows to files.
 func (r *lakeRange) Commit(next []byte) error {
 	at := r.w.Range(r.rng)
 	file := fmt.Sprintf("part-%05d-%05d.%s", r.rng+1, at.Parts+1, r.Lake.Format)

@@ -74,7 +74,7 @@ func seenColumns(columns []archive.FileColumn) (seen []Column) {
 	return seen
 }
 
-// open is a writer without a Close method.
+// open is a writer whose Close leaves it open.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
@@ -128,7 +128,6 @@ func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, e
 	return file, err
 }
 
-// widenParquet adds the missing columns to a file.
 func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColumn) (*archive.Encoded, error) {
 	in, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
 	if err != nil {

@@ -166,7 +166,6 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// lockOutput keeps other exports from writing to the file.
 func lockOutput(path string) (*rundir.Lock, error) {
 	lock, err := rundir.TakeBeside(path, lockSuffix)
 	return lock, notLocked(path, err)

@@ -70,7 +70,7 @@ type exporter struct {
 	keys   []string
 	result Result
 	last   []byte            // ordering key of the last row written
-	after  []table.Value     // the same key as values; nil before the first row
+	after  []table.Value     // key of the last row of an earlier attempt; nil if there is none
 	fields scan.Fields       // decodes each row
 	cells  int64             // number of cells in the output
 	older  int64             // number of versions left out
@@ -95,7 +95,6 @@ func newExporter(ctx context.Context, c *Config) *exporter {
 	return e
 }
 
-// ended completes and returns the result.
 func (e *exporter) ended() Result {
 	r := e.result
 	r.Columns, r.Units = e.columns(), e.units.Load()

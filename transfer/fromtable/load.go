@@ -93,8 +93,8 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 		cfg.Columns.Only
 	if !l.since.IsZero() {
 		l.Read.Since = l.since.UnixMilli()
-		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, also "+
-			"by a put without the column, remain in the target", l.since.Format(time.RFC3339Nano)))
+		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells deleted since then, or left "+
+			"out by a later put, remain in the target", l.since.Format(time.RFC3339Nano)))
 	}
 	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read

@@ -57,7 +57,7 @@ func mayBeArchive(arg string) bool {
 		(!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
 }
 
-// InputError turns the error of an incomplete archive into a usage error.
+// InputError turns the error of a damaged or incomplete archive into a usage error.
 func InputError(err error) error {
 	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
 		return &plan.UsageError{Message: err.Error(), Input: true}
@@ -98,7 +98,7 @@ func (files) Begin(context.Context, *pipeline.Config, *client.Target, bool) erro
 func (files) Compared(*pipeline.Config) {}
 
 func (f files) Ended(r *pipeline.Report) {
-	if text := r.Follow(); text != "" { // an export
+	if text := r.Follow(); text != "" {
 		f.say.Line("%s", text)
 	}
 }

@@ -70,7 +70,7 @@ func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.
 func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn,
 	look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
-		say.Line("the key does not contain that of the source: looking for rows that would become one")
+		say.Line("the key may not tell all rows of the source apart: looking for rows that would get the same key")
 		r := cfg.Request()
 		r.Target.Key, r.Read.Sources = slices.Clone(key), look
 		return copytable.CheckKeys(ctx, r, func(v *verify.CheckConfig) {
@@ -122,11 +122,7 @@ func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Confi
 			return
 		}
 		for _, name := range from.Indexes {
-			to := name
-			if renamed := rename[name]; renamed != "" {
-				to = renamed
-			}
-			if !slices.Contains(t.Indexes, to) {
+			if !slices.Contains(t.Indexes, cmp.Or(rename[name], name)) {
 				say.Note("table %s does not have the index %s of its source", t.Name, name)
 			}
 		}

@@ -48,7 +48,7 @@ func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) 
 	return &Load{Archive: m, asked: r, say: say}, nil
 }
 
-// Config makes the load read the archive. byParts divides it into parts, one per task of a load by many machines.
+// Config makes the load read the archive (Source).
 func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	origin := archive.New(l.Archive)
 	if byParts {
@@ -127,13 +127,9 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 	}
 	oldest := copytable.Oldest(&to.Definition, now)
 	if at := time.UnixMilli(*m.Smallest); at.Before(oldest) {
-		flags := "--max-deviation"
-		if to.TimeToLive > 0 {
-			flags = "--ttl and --max-deviation"
-		}
 		return plan.Usagef("table %s does not accept cells before %s, and the archive has some from %s on; load it into a "+
 			"table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
-			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
+			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), to.AgeFlags())
 	}
 	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation},
 		now))); time.UnixMilli(*m.Largest).After(newest) {

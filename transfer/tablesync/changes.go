@@ -42,7 +42,6 @@ type changes struct {
 	delete []part
 }
 
-// totals holds counts and costs of changes.
 type totals struct {
 	Lines       int64 `json:"lines"` // lines for rows to put; a key with several updates may have several
 	PutUnits    int64 `json:"put_units"`
@@ -68,7 +67,6 @@ func (t *totals) add(r totals) {
 	t.newest = max(t.newest, r.newest)
 }
 
-// part is a file of changes.
 type part struct {
 	Name   string `json:"name"` // in the folder of changes
 	Rows   int64  `json:"rows"` // number of lines
@@ -155,25 +153,14 @@ func (r *rangeChanges) write(p **partWriter, kind string, lines int64) (err erro
 }
 
 func (r *rangeChanges) Close() error {
-	var err error
-	var put, del []part
-	for _, p := range []struct {
-		w    *partWriter
-		made *[]part
-	}{{r.put, &put}, {r.delete, &del}} {
-		if p.w == nil {
-			continue
-		}
-		made, closeErr := p.w.close()
-		err = errors.Join(err, closeErr)
-		*p.made = append(*p.made, made)
-	}
+	put, err := r.put.close()
+	del, delErr := r.delete.close()
 	c := r.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put, c.delete = append(c.put, put...), append(c.delete, del...)
 	c.total.add(r.total)
-	return err
+	return errors.Join(err, delErr)
 }
 
 type partWriter struct {
@@ -214,7 +201,11 @@ func (w *partWriter) write(lines []byte, n int64) error {
 	return nil
 }
 
-func (w *partWriter) close() (part, error) {
+// close returns the finished part, or none if no line was written.
+func (w *partWriter) close() ([]part, error) {
+	if w == nil {
+		return nil, nil
+	}
 	err := w.zip.Close()
 	if w.err != nil {
 		err = nil // write has already returned the error
@@ -223,7 +214,7 @@ func (w *partWriter) close() (part, error) {
 		err = fmt.Errorf("store changes: %w", err)
 	}
 	w.made.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
-	return w.made, err
+	return []part{w.made}, err
 }
 
 // check reads a part and returns an error if it has changed.

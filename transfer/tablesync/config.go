@@ -123,12 +123,8 @@ func (r *run) checkWindow(c *changes) error {
 	if t.oldest >= c.window.from {
 		takes, has = "after "+date(c.window.to), "up to "+date(t.newest)
 	}
-	flags := "--max-deviation"
-	if r.table.TimeToLive > 0 {
-		flags = "--ttl and --max-deviation"
-	}
 	return plan.Usagef("table %s does not accept cells %s, and %d of the rows that are missing or different have some, "+
 		"%s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; "+
 		"nothing was written",
-		r.table.Name, takes, n, has, flags)
+		r.table.Name, takes, n, has, r.table.AgeFlags())
 }

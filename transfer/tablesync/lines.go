@@ -31,7 +31,6 @@ func newLiner(c *changes) *liner {
 	return l
 }
 
-// deleted appends the line for a key to delete.
 func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	l.record.Fields, l.record.Cells = l.record.Fields[:0], nil
 	for _, v := range key {
@@ -94,7 +93,6 @@ func stamped(r *plainbuffer.Decoded) bool {
 	return slices.ContainsFunc(r.Cells, func(c plainbuffer.Cell) bool { return c.Stamped })
 }
 
-// merged combines a sequence of updates.
 func merged(rows []*plainbuffer.Decoded) *plainbuffer.Decoded {
 	all := &plainbuffer.Decoded{Key: rows[0].Key}
 	at := map[string]int{}

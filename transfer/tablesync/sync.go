@@ -175,7 +175,6 @@ func (r *run) numbered() string {
 	return ""
 }
 
-// identity returns an identifier of the target, table, range and inputs.
 func (r *run) identity() string {
 	l := &r.cfg.Load
 	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range},
@@ -534,7 +533,6 @@ func (r *run) compare(c *changes) error {
 	return nil
 }
 
-// note adds notes on the limits of a comparison of this table.
 func (r *run) note() {
 	found := r.state.Found
 	add := func(format string, a ...any) { found.Notes = append(found.Notes, fmt.Sprintf(format, a...)) }

@@ -70,8 +70,7 @@ func (r *run) write(ctx context.Context) error {
 		s.Withheld, s.Kept, s.Deletes, s.DeletesUnfinished, s.Costs.DeleteCU = why, s.Surplus, 0, 0, 0
 		return nil
 	}
-	var report *pipeline.Report
-	report, err = r.load(ctx, deleteDir, st.Delete, table.Delete)
+	report, err := r.load(ctx, deleteDir, st.Delete, table.Delete)
 	if report != nil {
 		s.delete(report)
 	}

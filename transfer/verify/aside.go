@@ -18,7 +18,6 @@ type aside struct {
 	blocks []asideBlock
 }
 
-// asideBlock is a stored block.
 type asideBlock struct {
 	data []byte // nil if on disk
 	on   spill.Frame

@@ -137,10 +137,9 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 }
 
 type checker struct {
-	cfg    *CheckConfig
-	plan   *plan.Plan
-	sorter *extsort.Sorter
-	// distinct determines whether all keys are different.
+	cfg      *CheckConfig
+	plan     *plan.Plan
+	sorter   *extsort.Sorter
 	distinct *distinct
 	result   *CheckResult
 	hot      *partitioner.HotKeys

@@ -27,14 +27,11 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	if len(open) == 0 && len(unnamed) == 0 {
 		return nil
 	}
-	for _, s := range v.plan.Sources {
-		if s.About().Bytes < 0 {
-			if known && len(unnamed) == 0 {
-				return nil
-			}
+	if slices.ContainsFunc(v.plan.Sources, func(s *plan.Source) bool { return s.About().Bytes < 0 }) {
+		if !known || len(unnamed) > 0 {
 			v.result.Notes = append(v.result.Notes, "the input cannot be reread, so the columns that differ are unknown")
-			return nil
 		}
+		return nil
 	}
 	request := *v.plan.Request
 	p, err := plan.Make(ctx, &request, v.admin)

@@ -24,7 +24,7 @@ type Config struct {
 	Memory      int64             // memory of the process, in bytes
 	TempDir     string            // folder for spilled rows; "" means the system's
 	TempMax     int64             // maximum bytes of spilled rows on disk; 0 means no limit
-	scan.Manner                   // how the table is read; ignored with Sample
+	scan.Manner                   // how the table is read
 	RetryFor    time.Duration     // how long a request is retried; 0 means client.Patience
 	Snapshots   []source.Snapshot // snapshots from which the verified load read the database; nil means unknown
 	Returned    string            // the load's file of keys that the service generated; "" if there is none

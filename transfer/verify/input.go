@@ -134,7 +134,7 @@ func (v *verifier) sampled(key []byte) bool {
 	return float64(v.hasher.Key(key)) < v.cfg.Sample*(1<<64)
 }
 
-// takeRejects passes rejected records to Changes and adds their keys to the sorter.
+// takeRejects counts the rejects that the load may have accepted, passes rejects to Changes, and sorts their keys.
 func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
 	for i := range p.Rejects {

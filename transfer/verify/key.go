@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 )
@@ -85,12 +83,4 @@ func keyOf(key []table.KeyColumn, from []byte) (Key, error) {
 		k[i] = KeyPart{key[i].Name, v}
 	}
 	return k, nil
-}
-
-// appendKey appends the ordering key of a row of the table.
-func appendKey(dst []byte, pk *tablestore.PrimaryKey) []byte {
-	for _, k := range pk.PrimaryKeys {
-		dst = table.AppendKey(dst, client.ValueOf(k.Value))
-	}
-	return dst
 }

@@ -30,7 +30,6 @@ type LoadedRange struct {
 	Taken    time.Time `json:"taken"`
 }
 
-// bySource counts results by range of the source.
 type bySource struct {
 	of  source.Ranged
 	key int // index of the table's key column that is the source's first key column; -1 if there is none

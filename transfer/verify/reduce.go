@@ -117,8 +117,8 @@ func (r *reducer) add(v plainbuffer.View) {
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
 }
 
-// cellsOf decodes kept cells and appends them to dst. names must be the reducer's.
-func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
+// cellsOf decodes kept cells. names must be the reducer's.
+func cellsOf(kept []byte, names []uint64) (cells []cell) {
 	for len(kept) > 0 {
 		c, n := cell{stamp: -1}, 8
 		if names == nil {
@@ -140,7 +140,7 @@ func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 			c.hash = binary.LittleEndian.Uint64(kept)
 			kept = kept[8:]
 		}
-		dst = append(dst, c)
+		cells = append(cells, c)
 	}
-	return dst
+	return cells
 }

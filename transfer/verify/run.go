@@ -169,15 +169,13 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	// Rows are sorted anyway, so the inputs are read from front to back, whatever the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins,
 		max(cfg.Memory/2, 1)
-	if cfg.Returned != "" {
+	if cfg.Returned != "" && cfg.Changes == nil {
 		request.Keep = plan.KeepRecord // records may have an old key
 	}
 	request.Reading = cfg.Memory              // as for a load, which otherwise might accept records rejected here
 	request.Target.Create = cfg.Stored != nil // the request has the table's key
 	request.KeysAlone = cfg.Sample > 0
-	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
-		request.Keep = plan.KeepNothing
-	}
+	request.RejectedKeys = cfg.Changes != nil
 	var err error
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err
@@ -244,7 +242,8 @@ func (v *verifier) ranges() []keyRange {
 				cuts = append(cuts, own)
 			}
 		}
-		if bounds, err := v.partitions(t); err == nil { // an error only makes the ranges less even
+		if !t.absent {
+			bounds, _ := v.admin.Splits(t.Name) // an error only makes the ranges less even
 			for _, b := range bounds {
 				cuts = append(cuts, table.AppendKey(nil, b))
 			}
@@ -274,13 +273,6 @@ func (v *verifier) evenRanges() int {
 		n = v.sorted.Len()/(pages*pageRows) + 1
 	}
 	return int(n)
-}
-
-func (v *verifier) partitions(t *target) ([]table.Value, error) {
-	if t.absent {
-		return nil, nil
-	}
-	return v.admin.Splits(t.Name)
 }
 
 func (v *verifier) compareAll(ctx context.Context) error {

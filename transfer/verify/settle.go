@@ -171,7 +171,6 @@ func (v *verifier) enter(a *again) {
 	}
 }
 
-// again is one reread.
 type again struct {
 	of            *verifier // compares the reread rows
 	tally         *tally
@@ -216,16 +215,10 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	if err := v.cfg.Changes.Again(); err != nil {
 		return nil, err
 	}
-	told, err := v.cfg.Changes.Range(0)
-	if err != nil {
+	if a.tally.told, err = v.cfg.Changes.Range(0); err != nil {
 		return nil, err
 	}
-	a.tally.told = told
-	err = a.compare(ctx, v.unsettled.keys)
-	if closeErr := told.Close(); err == nil {
-		err = closeErr
-	}
-	return a, err
+	return a, cmp.Or(a.compare(ctx, v.unsettled.keys), a.tally.told.Close())
 }
 
 // compare compares the source's and the table's rows of the given keys.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/record"
@@ -19,7 +20,8 @@ type Stored struct {
 	Rows  source.Origin
 }
 
-func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error) {
+// each calls do for the rows, with their ordering keys.
+func (s *Stored) each(ctx context.Context, do func(key []byte, row *scan.Row) error) (err error) {
 	parts, err := s.Rows.Open(ctx, nil)
 	if err != nil {
 		return &InputError{err}
@@ -32,12 +34,15 @@ func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error)
 	var last []byte
 	for _, p := range parts {
 		err := s.part(ctx, p, func(row *scan.Row) error {
-			key := appendKey(nil, row.PrimaryKey)
+			var key []byte
+			for _, k := range row.PrimaryKey.PrimaryKeys {
+				key = table.AppendKey(key, client.ValueOf(k.Value))
+			}
 			if last != nil && string(key) <= string(last) {
 				return fmt.Errorf("read %s: its rows are not in key order", p.About().Name)
 			}
 			last = key
-			return do(row)
+			return do(key, row)
 		})
 		if err == nil {
 			err = p.Close()
@@ -124,8 +129,7 @@ func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(
 			return do(page.Key(i), tableRow{packed: page.Row(i), sum: page.Sum(i)})
 		})
 	}
-	return v.cfg.Stored.each(ctx, func(row *scan.Row) error {
-		key := appendKey(nil, row.PrimaryKey)
+	return v.cfg.Stored.each(ctx, func(key []byte, row *scan.Row) error {
 		if v.outside(key) {
 			return nil
 		}

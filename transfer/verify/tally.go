@@ -123,7 +123,6 @@ func (t *tally) extra(key []byte) {
 	t.err = err
 }
 
-// change reports a missing or different row to Changes.
 func (t *tally) change(w *want, row *scan.Row, differs difference) {
 	if t.told == nil || t.err != nil {
 		return

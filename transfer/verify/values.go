@@ -32,7 +32,7 @@ func shownRow(r *scan.Row) shown {
 	return s
 }
 
-// addView adds a cell of an expected row. A deleted cell is skipped.
+// addView adds a cell of an expected row. A deleted cell adds its column without a value.
 func (s shown) addView(c plainbuffer.View) {
 	name := string(c.Name)
 	if v := client.SDKValue(c.Value); v != nil {

@@ -99,7 +99,7 @@ func (w *wants) take(n *want, value []byte) {
 		if n.columns == nil {
 			n.columns = map[uint64]*state{}
 		}
-		for _, c := range cellsOf(nil, kept, w.names) {
+		for _, c := range cellsOf(kept, w.names) {
 			s := n.columns[c.column]
 			if s == nil {
 				s = new(state)
@@ -112,7 +112,7 @@ func (w *wants) take(n *want, value []byte) {
 		if v.whole {
 			v.hash = binary.LittleEndian.Uint64(kept)
 		} else {
-			v.cells = cellsOf(nil, kept, w.names)
+			v.cells = cellsOf(kept, w.names)
 		}
 		if !w.anyOrder {
 			n.versions = n.versions[:0]

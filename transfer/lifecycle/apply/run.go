@@ -149,7 +149,6 @@ func hopeless(err error) bool {
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf returns when a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil
@@ -157,7 +156,7 @@ func (r *runner) dueOf(item *Item) (time.Time, error) {
 	return r.Admin.Changeable(item.Have.Name, r.Interval, r.Clock.Now())
 }
 
-// next returns the change that is due first, or nil if there is none. Older periods precede newer ones.
+// next returns the change with the earliest due time, of several that of the oldest period, or nil if there is none.
 func (r *runner) next() *turn {
 	if len(r.waiting) == 0 {
 		return nil

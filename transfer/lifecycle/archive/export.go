@@ -72,8 +72,8 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("table %s has changed since its export: %s has %d rows, the table %d, which differ; stop writing "+
-		"to it", e.Table, e.File, e.Rows, e.InTable)
+	return fmt.Sprintf("table %s has changed since its export: %s has %d rows and the table %d, and they differ; stop "+
+		"writing to the table", e.Table, e.File, e.Rows, e.InTable)
 }
 
 // DamagedError means that the archive of an export is damaged.
@@ -83,8 +83,7 @@ func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", 
 
 // AnotherHelps reports whether another export would help after an error of Verify.
 func AnotherHelps(err error) bool {
-	changed, damaged := new(ChangedError), new(DamagedError)
-	return errors.As(err, &changed) || errors.As(err, &damaged)
+	return errors.As(err, new(*ChangedError)) || errors.As(err, new(*DamagedError))
 }
 
 // Lock creates the place if necessary and keeps others from writing to it until Close or, in object stores, ctx ends.
@@ -280,7 +279,6 @@ type digest struct {
 	bad  error // reason of the first record that is not a row
 }
 
-// badRow means that a record is not a row.
 type badRow struct{ error }
 
 func digestOf(ctx context.Context, from source.Origin, key []table.KeyColumn) (*digest, error) {

@@ -57,7 +57,6 @@ func stem(tableName string, n int) string {
 	return atomicfile.Beside(tableName, fmt.Sprintf("-%d", n))
 }
 
-// place is the place of an existing or possible export.
 type place struct {
 	number int
 	held   *Manifest // the table's manifest at the place, in any state; nil if the place is free
