@@ -239,7 +239,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(2, []string{"has 5 columns, but a table takes 1 to 4: combine several with --pk, such as --pk 'key=splice(auto, " +
 		"a, b, …)'"},
 		"load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store")
-	run(2, []string{"--delimiter applies to text inputs"}, "check", address, "--delimiter", ";")
+	run(2, []string{"--delimiter applies to files"}, "check", address, "--delimiter", ";")
 }
 
 func TestDatabaseRejectsKeepColumnTypesAcrossRetries(t *testing.T) {

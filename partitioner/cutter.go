@@ -51,7 +51,7 @@ type Options struct {
 	Backoff func(attempt int) time.Duration
 	// MaxWaiting is how many rows of a lane may wait for earlier ones of their key before it stalls; 0 means 10,000.
 	MaxWaiting int
-	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil means lane 0.
+	// Lanes is the number of lanes; Route returns an ordering key's lane. If Route is nil, it is lane 0.
 	Lanes int
 	Route func(key []byte) int
 	// Woken, if not nil, is called when waiting rows of a lane may be sent.

@@ -123,7 +123,7 @@ func (r *rising) add(key []byte) {
 	r.last = append(r.last[:0], key[:n]...)
 }
 
-// is reports whether at least 20 keys rise from row to row, with few exceptions, as where files of the sample begin.
+// is reports whether at least 20 keys rise from row to row, with few exceptions: the next file may begin lower.
 func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
 // beginsWithDate reports whether a text begins like 2026-01-31.

@@ -48,7 +48,7 @@ type Meter struct {
 // NewMeter returns a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
 
-// Wants reports whether a Note is due, at the earliest every after the last one. If not, Due returns how long to wait.
+// Wants reports whether every has passed since the last Note, so that one is due. If not, Due returns how long to wait.
 func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	m.late = 0
 	if passed := now.Sub(m.at); !m.at.IsZero() && passed >= 0 && passed < every {

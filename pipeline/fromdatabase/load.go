@@ -48,7 +48,7 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	}
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, plan.Usagef("--%s applies to text inputs, but the values of a database have types; leave it out", o.Name)
+			return nil, plan.Usagef("--%s applies to files, not to a database; leave it out", o.Name)
 		}
 	}
 	cfg, err := open.Config(r.From[0], r.Query)

@@ -27,7 +27,7 @@ type Rates struct {
 	MaxBytes float64 // bytes of rows as the service counts them
 }
 
-// FlushRequest makes a load send all rows read so far while someone waits. Any goroutine may call it; nil does nothing.
+// FlushRequest makes a load send all rows read so far while someone waits. Any goroutine may call it.
 type FlushRequest struct {
 	waiting atomic.Int64
 	begun   chan struct{} // capacity 1

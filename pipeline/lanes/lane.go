@@ -90,7 +90,7 @@ type unknown struct {
 }
 
 const (
-	unknownFor     = 2 * time.Second // longer than a bucket or window can be used up
+	unknownFor     = 2 * time.Second // a used-up bucket or window recovers sooner
 	unknownAnswers = 3
 )
 

@@ -50,7 +50,7 @@ func (p *planner) checkLive() error {
 		return usagef("--mode update with --version-column: %s changes while it is read, and a row read again with an "+
 			"earlier version would be a mixture of both; give --mode put", name)
 	case r.Divided && r.Records > 0:
-		return usagef("--limit: %s changes while it is read, so earlier rows are unknown; "+source.StartOver, name)
+		return usagef("--limit: %s changes while it is read, so the rows read earlier are unknown; "+source.StartOver, name)
 	case p.plan.Tables.Archives():
 		return usagef("--age-policy: %s changes while it is read, and a row read again after an interruption would be "+
 			"archived twice; load with a policy that archives nothing", name)

@@ -112,7 +112,7 @@ type planner struct {
 	items    []input.Item                // inputs to open
 }
 
-// InputsError tells why files cannot be loaded together. Items are these files.
+// InputsError tells why a load of files cannot be planned. Items are these files.
 type InputsError struct {
 	error
 	Items []input.Item
@@ -498,7 +498,8 @@ func (p *planner) warn() {
 		p.warnOfDescribed()
 	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.Asked.Any {
-		p.warnf("the table exists: the options for a new table (--ttl, --max-versions, --define) have no effect")
+		p.warnf("table %s exists, so the options for a new table (--ttl, --max-versions, --define) have no effect",
+			p.plan.table.Name)
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainName(c.Name) {

@@ -50,7 +50,7 @@ func (p *planner) settleSchema() error {
 				p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {
-			return usagef("--exclude %s: the column is part of the primary key", src)
+			return usagef("--exclude %s: the column is part of the primary key; do not exclude it", src)
 		}
 		isKey[src] = true
 		col, err := p.column(src, k.Name)

@@ -239,7 +239,7 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 		}
 		for _, name := range i.Key {
 			if of, defined := t.Defined[name]; defined && !of.KeyType() {
-				return usagef("index %s: column %s is %s; key columns of an index must be string, integer or binary", i.Name, name, of)
+				return usagef("index %s: column %s is %s; its key columns must be string, integer or binary", i.Name, name, of)
 			}
 		}
 		if slices.ContainsFunc(i.Columns, func(name string) bool { return slices.Contains(i.Key, name) }) {

@@ -75,8 +75,8 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 }
 
 // Remove removes a run folder, or returns a *HeldError if another process works on the run. still is called with the
-// lock held; if it returns false, nothing is removed. The files named by last, which identify the run, are removed last,
-// so that an interrupted removal can be repeated.
+// lock held; if it returns false, nothing is removed. The files in last, which identify the run, are removed last, so
+// that an interrupted removal can be repeated.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))

@@ -115,7 +115,7 @@ func laneCounter(name, help string, value func(*lane) int64) metric[lane] {
 	return counter("lane_"+name, help, value, "partition", "from")
 }
 
-// collector delivers the metrics of a state, or the metric that there is none. Each request has its own.
+// collector delivers the metrics of a state or, without one, only that nothing is written. Each request has its own.
 type collector struct{ state *pipeline.State }
 
 func (c collector) Describe(chan<- *prometheus.Desc) {}

@@ -65,7 +65,7 @@ type ordering struct {
 	free  freeSections
 }
 
-// bind finds which sections wait for which: painted in order, a section waits for all whose paint it covers.
+// bind finds which sections wait for which. If sections are painted in order, one waits for all whose paint it covers.
 func (o *ordering) bind(sections []Section) {
 	places, n := ends(sections)
 	o.low = make([]int32, len(sections))

@@ -288,7 +288,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 		"city,age,id,price\nHZ,20,3,\nHZ,30,1,1.5\nSH,20,2,2.5\n", "index")
 	conformance.Equal(t, tsimport(0, "export", "-t", "own", "-q"), "id,city,note\n1,HZ,x\n2,SH,\n3,HZ,y\n", "index")
 	said = tsimport(0, "load", "p.csv", "-t", "p", "--define", "column x:string")
-	holds(t, said, "the table exists: the options for a new table")
+	holds(t, said, " exists, so the options for a new table")
 	for _, c := range []struct{ define, want string }{
 		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"},
 		{"column a,", "column"}, {"index i(city,city)", "is named twice"},
