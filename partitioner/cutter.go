@@ -145,7 +145,7 @@ const maxLookahead = 4096
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
 	f.Lane, f.cuts = lane, c.cuts
-	taken := 0
+	taken, passed := 0, 0
 	for _, k := range l.ready {
 		alone := k.failing.while >= aloneAfter || k.failing.own && k.attempts >= 2*aloneAfter
 		if alone && len(f.Rows) > 0 || !f.add(k, maxUnits) {
@@ -157,19 +157,14 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		taken++
 		if alone {
-			l.ready[0] = nil
-			l.ready = l.ready[1:]
-			c.ready--
-			k.cut = nil
-			c.flights++
-			c.flying[f] = struct{}{}
-			return true
+			passed = maxLookahead // no fresh rows
+			break
 		}
 	}
 	clear(l.ready[:taken])
 	l.ready = l.ready[taken:]
 	c.ready -= taken
-	for passed := 0; len(l.ready) == 0 && !c.Stalled(lane) && passed < maxLookahead; {
+	for len(l.ready) == 0 && !c.Stalled(lane) && passed < maxLookahead {
 		r, ok := q.Front()
 		if !ok {
 			break
@@ -182,27 +177,24 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 			continue
 		}
 		k := c.newKey(now, hash, lane, r)
-		if c.o.SettleFirst && now.Before(k.unsafe) {
-			// An earlier process may have sent the row, which is looked up once that attempt can no longer be applied.
-			q.Advance()
-			if !c.o.Unordered {
-				c.keys.put(k)
-			}
-			k.due = k.unsafe
-			l.retrying++
-			heap.Push(&c.retry, k)
-			passed++
-			continue
-		}
-		if !f.add(k, maxUnits) {
+		// If an earlier process may have sent the row, it is looked up once that attempt can no longer be applied.
+		settles := c.o.SettleFirst && now.Before(k.unsafe)
+		if !settles && !f.add(k, maxUnits) {
 			c.drop(k)
 			break
 		}
-		c.stamp(k, f)
 		q.Advance()
 		if !c.o.Unordered {
 			c.keys.put(k)
 		}
+		if !settles {
+			c.stamp(k, f)
+			continue
+		}
+		k.due = k.unsafe
+		l.retrying++
+		heap.Push(&c.retry, k)
+		passed++
 	}
 	for _, k := range f.keys {
 		k.cut = nil

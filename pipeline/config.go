@@ -169,9 +169,7 @@ func (c *Config) setDefaults() {
 	c.Write.Settle = cmp.Or(c.Write.Settle, c.Target.Client.RequestTimeout)
 	c.Limits.Memory = cmp.Or(c.Limits.Memory, DefaultMemory)
 	c.Watch.Progress = cmp.Or(c.Watch.Progress, new(ledger.Progress))
-	if c.Watch.Monitor == nil {
-		c.Watch.Monitor = NewMonitor()
-	}
+	c.Watch.Monitor = cmp.Or(c.Watch.Monitor, NewMonitor())
 	c.Drain = cmp.Or(c.Drain, context.Background())
 	c.Target.Client.Connections = max(c.Target.Client.Connections, c.Lanes.Concurrency)
 }

@@ -1,11 +1,7 @@
 package pipeline
 
 import (
-	"context"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
+	"sync"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -18,24 +14,17 @@ const leastLookUps = 64
 
 // lookUps returns a function that calls do n times; over all its calls, at most max(leastLookUps, workers) run at once.
 func lookUps(workers int) func(n int, do func(i int)) {
-	most := max(leastLookUps, workers)
-	all := semaphore.NewWeighted(int64(most))
+	running := make(chan struct{}, max(leastLookUps, workers))
 	return func(n int, do func(i int)) {
-		var group errgroup.Group
-		var next atomic.Int64
-		for range min(n, most) {
-			group.Go(func() error {
-				for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-					if err := all.Acquire(context.Background(), 1); err != nil {
-						return err
-					}
-					do(int(i))
-					all.Release(1)
-				}
-				return nil
+		var group sync.WaitGroup
+		for i := range n {
+			running <- struct{}{}
+			group.Go(func() {
+				do(i)
+				<-running
 			})
 		}
-		_ = group.Wait() // Acquire fails only when its context ends
+		group.Wait()
 	}
 }
 

@@ -30,8 +30,7 @@ func (l *Queue) narrow(i *item) *item {
 		return i
 	}
 	within, _ := i.keys.Within(*l.keys) // never empty: the item has rows
-	if !bytes.Equal(within.Lower, i.keys.Lower) || !bytes.Equal(within.Upper, i.keys.Upper) ||
-		(within.Upper == nil) != (i.keys.Upper == nil) {
+	if !bytes.Equal(within.Lower, i.keys.Lower) || !bytes.Equal(within.Upper, i.keys.Upper) {
 		if l.narrowed == nil {
 			l.narrowed = map[*table.KeyRange]*table.KeyRange{}
 		}

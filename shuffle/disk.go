@@ -207,19 +207,14 @@ func (s *Lanes) written(j *Job) {
 	j.lane.writing -= j.bytes
 	j.lane.settled = 0
 	f := j.frame
-	if j.err != nil {
-		s.full = true
-		for _, i := range j.items {
-			i.frame = nil
-		}
-		return
-	}
 	// If rows have left from the front meanwhile, the frame cannot replace the items.
-	if f.abandoned || !j.whole() {
+	if j.err != nil || f.abandoned || !j.whole() {
 		for _, i := range j.items {
 			i.frame = nil
 		}
-		s.free(f)
+		if s.full = j.err != nil; !s.full {
+			s.free(f)
+		}
 		return
 	}
 	l := j.lane

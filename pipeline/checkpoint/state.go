@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sort"
 
@@ -143,19 +144,9 @@ func Tile(lanes []LaneRange, queued []Queued) []Piece {
 	return join(s.Pieces)
 }
 
+// compareRanges orders ranges. It is 0 only for equal ones, as no upper bound is empty.
 func compareRanges(a, b table.KeyRange) int {
-	if c := bytes.Compare(a.Lower, b.Lower); c != 0 {
-		return c
-	}
-	switch {
-	case a.Upper == nil && b.Upper == nil:
-		return 0
-	case a.Upper == nil:
-		return 1
-	case b.Upper == nil:
-		return -1
-	}
-	return bytes.Compare(a.Upper, b.Upper)
+	return cmp.Or(bytes.Compare(a.Lower, b.Lower), bytes.Compare(a.Upper, b.Upper))
 }
 
 // piecesFrom returns a piece for each bound, which begins there, and one before all bounds.

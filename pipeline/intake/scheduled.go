@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,12 +40,7 @@ const (
 	Always          // if it can be made
 )
 
-func (s *Scheduling) rows() int {
-	if s.Rows > 0 {
-		return s.Rows
-	}
-	return sectionRows
-}
+func (s *Scheduling) rows() int { return cmp.Or(s.Rows, sectionRows) }
 
 // Follow makes Run read by schedules. Call it before Run.
 func (f *Flow) Follow(s Scheduling) { f.scheduling = s }

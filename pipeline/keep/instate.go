@@ -1,6 +1,7 @@
 package keep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -80,12 +81,7 @@ func FinishState(state *jobdir.Mirror) error {
 
 // restore restores the load's unfinished run from the state. It returns the run's folder, or "" if there is none.
 func (l *Load) restore(ctx context.Context) (path string, err error) {
-	root := func(folder string) string {
-		if l.RunDir != "" {
-			return l.RunDir
-		}
-		return filepath.Join(rundir.Root, folder)
-	}
+	root := func(folder string) string { return cmp.Or(l.RunDir, filepath.Join(rundir.Root, folder)) }
 	folder, err := l.Checkpoint.State.Restore(ctx, func(folder, name string) (string, error) {
 		if name == returnedFile {
 			return l.ReturnedKeys, nil

@@ -163,17 +163,13 @@ func (g limitedQueue) Front() (table.Ref, bool) {
 }
 
 func (g limitedQueue) Advance() {
-	if g.checkpointer == nil {
-		g.lane.queue.Advance()
-		return
-	}
-	if g.checkpointer.Resumes() {
+	if g.checkpointer != nil && g.checkpointer.Resumes() {
 		if r, ok := g.lane.queue.Front(); ok && g.checkpointer.Leaves(r) {
 			g.report.Replayed++
 		}
 	}
 	g.lane.queue.Advance()
-	if g.lane.allowance.spend() {
+	if g.checkpointer != nil && g.lane.allowance.spend() {
 		g.checkpointer.Waits()
 	}
 }

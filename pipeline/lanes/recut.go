@@ -71,7 +71,7 @@ func predecessorOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (f
 			continue
 		}
 		score := lanes[j].tally.written
-		if bytes.Equal(old.Lower(j), m.Lower(i)) || bytes.Equal(upper(old, j), upper(m, i)) {
+		if bytes.Equal(old.Lower(j), m.Lower(i)) || bytes.Equal(old.Range(j).Upper, m.Range(i).Upper) {
 			score = math.MaxInt64 - 1
 		}
 		if score > best {
@@ -90,7 +90,7 @@ func sameRanges(old, m *partitioner.Map) []int {
 		for j < old.Len()-1 && bytes.Compare(old.Lower(j), m.Lower(i)) < 0 {
 			j++
 		}
-		if bytes.Equal(old.Lower(j), m.Lower(i)) && bytes.Equal(upper(old, j), upper(m, i)) {
+		if bytes.Equal(old.Lower(j), m.Lower(i)) && bytes.Equal(old.Range(j).Upper, m.Range(i).Upper) {
 			same[i] = j
 		}
 	}
@@ -103,23 +103,15 @@ func overlaps(old, m *partitioner.Map) [][]int {
 	first := 0
 	for i := range over {
 		for n := first; n < m.Len(); n++ {
-			if hi := upper(m, n); hi != nil && bytes.Compare(hi, old.Lower(i)) <= 0 {
+			if hi := m.Range(n).Upper; hi != nil && bytes.Compare(hi, old.Lower(i)) <= 0 {
 				first = n + 1
 				continue
 			}
-			if hi := upper(old, i); hi != nil && bytes.Compare(m.Lower(n), hi) >= 0 {
+			if hi := old.Range(i).Upper; hi != nil && bytes.Compare(m.Lower(n), hi) >= 0 {
 				break
 			}
 			over[i] = append(over[i], n)
 		}
 	}
 	return over
-}
-
-// upper returns the encoded upper bound of a partition, or nil for the last one.
-func upper(m *partitioner.Map, i int) []byte {
-	if i+1 == m.Len() {
-		return nil
-	}
-	return m.Lower(i + 1)
 }

@@ -107,11 +107,8 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 	if err := os.MkdirAll(key.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	ending := a.headers[key.Header].Kind
-	switch ending {
-	case "":
-		ending = ".csv"
-	case ".ndjson":
+	ending := ".csv"
+	if a.headers[key.Header].Kind == ".ndjson" {
 		ending = ".jsonl"
 	}
 	for n := 1; ; n++ {

@@ -225,10 +225,7 @@ type freeSections struct {
 
 func (f *freeSections) Len() int { return len(f.list) }
 
-func (f *freeSections) Less(i, j int) bool {
-	a, b := f.list[i], f.list[j]
-	return f.turn[a] < f.turn[b]
-}
+func (f *freeSections) Less(i, j int) bool { return f.turn[f.list[i]] < f.turn[f.list[j]] }
 
 func (f *freeSections) Swap(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] }
 
