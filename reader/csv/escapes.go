@@ -28,7 +28,7 @@ const (
 	// control characters 1 to 8 and the delimiter. A line end always ends the record.
 	// https://cwiki.apache.org/confluence/display/Hive/LanguageManual+DDL
 	EscapesHive
-	// EscapesUnknown means that it is unknown whether a file has escapes. Every escape sequence is refused.
+	// EscapesUnknown means that it is unknown whether a file has escapes. All are refused, except \N for null.
 	EscapesUnknown
 )
 

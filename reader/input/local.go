@@ -263,7 +263,7 @@ var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`
 // missing is an error about an input that does not exist.
 type missing struct {
 	text    string
-	matches bool // whether the argument matches inputs and does not name one
+	matches bool // whether the argument is a glob, folder or prefix, not the name of an input
 }
 
 func (m *missing) Error() string { return m.text }

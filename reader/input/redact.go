@@ -25,7 +25,7 @@ var ofDatabases = strings.Fields(`table key host hostaddr port user dbname servi
 	sslmode sslrootcert sslcert sslkey sslsni sslnegotiation sslinline ssl_min_protocol_version ssl_max_protocol_version
 	socket defaults-file ssl-mode ssl-ca ssl-cert ssl-key`)
 
-// database matches the scheme of a database address. Such addresses are shown with the user; only passwords are secret.
+// database matches the scheme of a database address. Such an address is shown with the user, unless it has a password.
 var database = regexp.MustCompile(`(?i)^(?:postgres|postgresql|mysql|mariadb)$`)
 
 // sqliteFile matches the address of a table in an SQLite file, which contains no secret.

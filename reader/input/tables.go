@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// tableKind is a table format that keeps a log of a table's current files. Others in its folder may hold deleted rows.
+// tableKind is a table format that logs a table's current files. Other files in the table's folder may hold old rows.
 type tableKind struct {
 	name   string
 	folder string                 // name of the log's folder inside the table's folder
