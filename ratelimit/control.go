@@ -220,7 +220,7 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne returns the part of a rate that is certainly one partition's, as a load learns late of splits.
+// ofOne returns the part of a rate that certainly belongs to one partition: a load learns of splits late.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {

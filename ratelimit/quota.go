@@ -117,7 +117,6 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	return true
 }
 
-// turn begins a push when one is due.
 func (p *Pacer) turn(now time.Time) {
 	q := &p.others.quota
 	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.debt > 0 {

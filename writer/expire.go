@@ -19,7 +19,7 @@ type Expiry struct {
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp precedes the limit in the service's refusal of a timestamp. That may be newer than a computed limit.
+// minTimestamp precedes the limit in the service's refusal of a timestamp. This limit may be newer than a computed one.
 const minTimestamp = "MinTimestamp:"
 
 // before returns the time in milliseconds before which a refused row's cells are dropped.

@@ -50,7 +50,7 @@ func (c *Class) Ages() string {
 
 // Age returns the age of a period in the policy's units. It is negative before the period begins.
 func (p *Policy) Age(period Period, now time.Time) int {
-	if period.Unit != p.Unit { // an error of Fits; use the age of the period's start
+	if period.Unit != p.Unit { // Fits returns an error; use the age of the period's start
 		period = p.Unit.at(period.Start(time.UTC))
 	}
 	return p.Unit.at(now.In(p.Zone)).index - period.index

@@ -13,8 +13,8 @@ type Fact struct {
 	Input bool   `json:"input,omitempty"` // a property of an input; the user may accept its change
 }
 
-// Made returns a table's creation time, in microseconds since 1970, as a fact. The fact has no value if the time, or
-// other, the time in another attempt, is 0 (unknown).
+// Made returns a table's creation time, in microseconds since 1970, as a fact. The fact has no value if created, or the
+// time that the other attempt noted, is 0 (unknown).
 func Made(created, other int64) Fact {
 	f := Fact{Name: "the time at which the table was made"}
 	if created != 0 && other != 0 {

@@ -10,7 +10,7 @@ type Batch struct {
 	MaxRows int // 0 means MaxBatchRows
 	// MaxBytes limits the rows' accounted bytes and the request's body; 0 means the service's limits.
 	MaxBytes int
-	// RowExtra is the number of bytes sent with every row in addition to its PlainBuffer; Extra, if set, returns more.
+	// RowExtra is the number of bytes sent with each row besides its PlainBuffer; Extra, if set, returns those of one row.
 	RowExtra int
 	Extra    func(Ref) int
 
@@ -18,7 +18,8 @@ type Batch struct {
 	body int // upper limit of the bytes sent
 }
 
-// Add adds the row if it fits, and reports whether it did. A first row always fits. Its key must not be in the batch.
+// Add adds the row if it fits, and reports whether it did. A first row always fits. No row of the batch may have its
+// key.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.bodySize(r)

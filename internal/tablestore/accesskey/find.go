@@ -199,7 +199,7 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again. It renews tokens that expire within three minutes.
+// keptFor is how long keys are used before the chain, which renews tokens three minutes early, is asked again.
 const keptFor = 5 * time.Second
 
 // GetCredentials returns the chain's keys. If the chain fails, it returns the last ones, which may have expired.

@@ -260,7 +260,6 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 	}
 }
 
-// read reads a response to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
 	received := time.Now()
 	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, s.c.accept, res,

@@ -210,7 +210,8 @@ func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// Refused reports whether an error is lasting: the keys, a permission, the certificate, a dropped table or a quota.
+// Refused reports whether an error will last: it concerns the keys, a permission, the certificate, a dropped table or a
+// quota.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)

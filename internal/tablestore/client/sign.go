@@ -41,7 +41,7 @@ const (
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the signed headers of a request, given the MD5 of its body. was is as in post.
+// signWith returns the signed headers of a request, given its body's MD5 and size before compression (0: uncompressed).
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte,
 	was int) (http.Header, error) {
 	header := http.Header{
@@ -124,7 +124,6 @@ func (b *requestBody) again(body []byte) *requestBody {
 	return next
 }
 
-// isReleased reports whether the body is no longer read.
 func (b *requestBody) isReleased() bool {
 	for ; b != nil; b = b.next {
 		if !b.closed.Load() {

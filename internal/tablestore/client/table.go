@@ -176,7 +176,7 @@ func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, s
 	})
 }
 
-// isAsAsked returns nil if the table has the requested key and options, and exists if not.
+// isAsAsked returns nil if the table has the requested key and options, and otherwise the error exists.
 func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
 	t, err := a.Opened(name)
 	if err != nil {

@@ -64,7 +64,7 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
-// askRows is the number of packed rows per call of Window. Append checks rows that are refused here again.
+// askRows is the number of packed rows per call of Window. Rows refused for an outdated window are checked by Append.
 const askRows = 16
 
 // packedSize returns the accounted size of a row's cells, or false if they must not be appended unchanged.
