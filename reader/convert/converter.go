@@ -291,7 +291,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	switch col.Type {
 	case table.String:
 		if col.Inferred && d.Tagged {
-			return wrong(`an object {"base64": "…"}, a binary value; give --type NAME=binary, or NAME=string for its text`)
+			return wrong(`the object {"base64": "…"} is a binary value; give --type %[1]s=binary, or --type %[1]s=string for `+
+				"its text", col.Name)
 		}
 		return c.stringValue(v, d)
 	case table.Integer:

@@ -289,11 +289,11 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	if d.Kind == record.JSON {
 		tagged, ok := record.Tagged(text)
 		if !ok {
-			return wrong("not binary")
+			return wrong(`not a binary value, which JSON has as {"base64": "…"}`)
 		}
 		text, isHex = tagged, false
 	} else if d.Kind != record.Text && d.Kind != record.String {
-		return wrong("not binary")
+		return wrong("not a binary value")
 	}
 	from := len(c.scratch)
 	var err error
