@@ -21,7 +21,7 @@ import (
 
 type ArchiveConfig struct {
 	Scan    tablescan.Config  // the rows to export
-	Holds   archive.Selection // the same selection, for messages
+	Holds   archive.Selection // the same selection, as the manifest records it
 	Target  string            // place of the table; identifies an interrupted export
 	Dir     string            // the archive's folder; unused if Store is set
 	Store   jobdir.Store      // object store for the archive; may be nil

@@ -39,7 +39,7 @@ const (
 
 type Config struct {
 	Scan    tablescan.Config  // the rows to export
-	Holds   archive.Selection // the same selection, for messages
+	Holds   archive.Selection // the same selection, as the state of the export records it
 	Target  string            // place of the table; identifies an interrupted export
 	Format  string
 	Limit   int64         // maximum number of rows; 0 means all
