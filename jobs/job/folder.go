@@ -107,7 +107,7 @@ func (s *State) Took() time.Duration {
 	return s.Ended.Sub(cmp.Or(s.Resumed, s.Started))
 }
 
-// Counts are the row counts of one load, or of all. Read is the sum of the other row counts.
+// Counts are the row counts of one load, or of all. Read is their sum, except for a sync, which also reads equal rows.
 type Counts struct {
 	Read            int64 `json:"read"`
 	Written         int64 `json:"written"`

@@ -21,7 +21,7 @@ type heldRows struct {
 	chunk []byte // memory of the last rows
 }
 
-// chunkBytes is the largest allocation for rows. First allocations are smaller, because there may be many small files.
+// chunkBytes is the largest allocation for rows, except a larger row. The first is smaller: many files may be small.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {

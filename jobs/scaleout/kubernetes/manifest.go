@@ -27,7 +27,7 @@ type Options struct {
 	Image   string // image with this version of tsimport
 	JobDir  string // name by which workers open the job directory
 	Workers int
-	// Secret holds the access key as environment variables; "" means none.
+	// Secret is the name of a Secret with the access key as environment variables; "" means none.
 	Secret string
 	// Claim is a volume claim mounted at MountPath, for a job directory or inputs in a shared folder. "" means none.
 	Claim, MountPath string

@@ -86,7 +86,7 @@ func AnotherHelps(err error) bool {
 	return errors.As(err, new(*ChangedError)) || errors.As(err, new(*DamagedError))
 }
 
-// Lock creates the place if necessary and keeps others from writing to it until Close or, in object stores, ctx ends.
+// Lock creates the place if necessary and keeps others from writing to it until Close.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
