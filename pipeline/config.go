@@ -54,7 +54,7 @@ type Watch struct {
 	Progress *ledger.Progress
 	// Monitor, if not nil, shows the state of the load while it runs.
 	Monitor *Monitor
-	// Ends, if not nil, is told the end of every record. Rejected records are then not kept in the run folder.
+	// Ends, if not nil, is told which records were written, superseded or rejected. The rejected ones are then not kept.
 	Ends ledger.Ends
 }
 

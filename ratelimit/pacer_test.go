@@ -124,7 +124,7 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 	}
 }
 
-// At the lane's rate a batch would take longer than the whole round trip. The way must not seem to be zero for that.
+// At the lane's rate, a batch would take longer than its whole round trip; the shortest way must not seem to be zero.
 func TestLowRateDoesNotShortenWay(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)

@@ -525,7 +525,7 @@ func TestGivenFormatIsTrusted(t *testing.T) {
 	opened(t, itemOf(t, "a.parquet", []byte("SQLite format 3\x00,b\n1,2\n")), Options{Format: CSV})
 }
 
-func TestWholeFileSnappyOfJSONLinesIsRead(t *testing.T) {
+func TestRawSnappyOfJSONLinesIsRead(t *testing.T) {
 	text := strings.Repeat("{\"id\":1,\"v\":\"some text\"}\n", 40)
 	for _, name := range []string{"log_1453.snappy", "log", "a.json.snappy"} {
 		got := readAll(itemOf(t, name, s2.EncodeSnappy(nil, []byte(text))), Options{})

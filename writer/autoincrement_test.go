@@ -243,6 +243,9 @@ func TestSweepKeepsRecordedCopy(t *testing.T) {
 		d := conformance.Try(n.Doubt(rows[i], table.Outcome{Number: number, From: 1})).Must(t)
 		doubts = append(doubts, d)
 	}
+	f.read = func() error { return errors.New("unreadable") }
+	conformance.Refused(t, conformance.ErrorOf(n.Sweep(doubts)), "unreadable", "copies cannot be searched for")
+	f.read = nil
 	for range 2 { // a sweep may be repeated
 		conformance.Must(t, conformance.ErrorOf(n.Sweep(doubts)))
 	}

@@ -43,7 +43,7 @@ type Outcome struct {
 	Unmet bool
 	// Expired is the number of cells dropped because they had become too old for the table.
 	Expired int
-	// MaybeApplied means Refused, but an earlier attempt may have been applied.
+	// MaybeApplied means Refused, although this or an earlier attempt may have been applied.
 	MaybeApplied bool
 	// Stale means Refused, perhaps only because of Stamp.
 	Stale   bool

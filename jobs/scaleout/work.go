@@ -179,10 +179,9 @@ type look struct {
 	took time.Duration
 }
 
-// Listing all results takes at most a twentieth of a process's time. Between listings, single open tasks are checked.
 const (
-	looksApart  = 20
-	askedBefore = 8
+	looksApart  = 20 // a listing of all results is used for this many times the time that it took
+	askedBefore = 8  // after so many of its tasks, checked singly, have turned out to be done, results are listed again
 )
 
 // remembered returns the tasks that were open at the last listing, if that is recent and the first is still open.

@@ -61,13 +61,13 @@ func Find(name string) (Encoding, error) {
 		label == "cesu-8",
 		strings.HasPrefix(label, "iso-2022"), strings.HasPrefix(label, "hz"), label == "replacement",
 		label == "x-user-defined":
-		return Encoding{}, fmt.Errorf("find encoding %s: not supported; known are %s and others", name, some)
+		return Encoding{}, fmt.Errorf("encoding %s is not supported; use, for example, %s", name, some)
 	case label == "us-ascii":
 		return Encoding{legacy, tableOf(label, nil)}, nil
 	}
 	enc := lookup(label)
 	if enc == nil {
-		return Encoding{}, fmt.Errorf("find encoding %q: unknown; known are %s and others", name, some)
+		return Encoding{}, fmt.Errorf("encoding %q is unknown; use, for example, %s", name, some)
 	}
 	canonical, err := ianaindex.MIME.Name(enc)
 	if err != nil {

@@ -306,7 +306,7 @@ type Inflater struct {
 	in   byteReader
 }
 
-// Inflate appends p's content to dst. On an error, it appends the blocks of BGZF before the damaged one, else nothing.
+// Inflate appends p's content to dst. On an error it appends nothing or, for BGZF, the blocks before the damaged one.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -235,7 +235,7 @@ func jsonLines(n int) []byte {
 	return b.Bytes()
 }
 
-func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
+func TestDamagedRawSnappyIsRefused(t *testing.T) {
 	want := jsonLines(40)
 	data := s2.EncodeSnappy(nil, want)
 	for n := 0; n < len(data); n += 1 + n/100 {

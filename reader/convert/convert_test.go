@@ -231,6 +231,7 @@ func TestTimesBecomeIntegers(t *testing.T) {
 		{"2006-01-02 15:04:05,Asia/Shanghai", text("2024-01-01 08:00:00"), 1704067200000, ""},
 		{"%Y-%m-%d %H:%M:%S,Asia/Shanghai,s", text("2024-01-01 08:00:00"), 1704067200, ""},
 		{"%d/%m/%Y,us", text("01/01/2024"), 1704067200000000, ""},
+		{"%d/%m/%Y,us", text("2024-01-01"), 0, table.CodeType},
 		{"datetime,UTC,s", text("2024-01-01 00:00:00.25"), 0, table.CodeRange},
 		{"date,Asia/Shanghai", record.Datum{Kind: record.Date, Int: 19723}, 1704038400000, ""},
 		{",Asia/Shanghai", stamp(1704067200, record.Seconds, true), 1704038400000, ""},

@@ -419,7 +419,7 @@ func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
 
 		"Hive": {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n",
 			rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
-		"Hive, CR LF": {hive, false, "1\x01\\N\r\n2\x01a\\\\b\r\n", rows{{"1", "∅"}, {"2", "a\\b"}}},
+		"Hive, CR LF": {hive, false, "1\x01\\N\r\n\\N\x01a\\\\b\r\n", rows{{"1", "∅"}, {"∅", "a\\b"}}},
 		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n",
 			rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
 		"Hive, no sign": {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
@@ -503,6 +503,7 @@ func TestDialectIsDetectedOrRefused(t *testing.T) {
 		"apostrophes, one at edges":   {"id,v\n" + strings.Repeat("1,it's\n", 9) + "2,'q'\n", ",", '"', 0, ""},
 		"two kinds of quotes":         {"id,v\n" + strings.Repeat("\"a\",'b'\n", 9), "", 0, 0, "2 ways"},
 		"quotes here and there":       {"id,v\n" + strings.Repeat("1,\"a\"\n2,b\n", 8), ",", '"', 0, ""},
+		"single quotes in half":       {"id,v\n" + strings.Repeat("1,'a'\n2,b\n", 8), "", 0, 0, "2 ways"},
 		"single quotes throughout":    {"'a','b'\n'1','2'\n", ",", '\'', 0, ""},
 		"names in quotes, and inches": {"\"id\",\"v\"\n" + strings.Repeat("1,5\" disk\n", 5), "", 0, 0, "2 ways"},
 	} {

@@ -190,7 +190,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	after, ok := sqldump.Words(after, "FROM", "stdin", ";")
 	switch {
 	case !ok || len(after) > 0 || name == "":
-		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.From)
+		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write; want COPY table (columns) FROM stdin;", x.From)
 	case string(rest) == "\r\n":
 		return fmt.Errorf("at byte %d: lines end with CR LF, but pg_dump writes LF; copy the dump "+
 			"again without changing it", x.From)

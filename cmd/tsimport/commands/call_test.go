@@ -342,6 +342,7 @@ func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 		"--delimiter ,, --quote ab":              "--quote",
 		`--delimiter \q`:                         "--delimiter",
 		"--quote é":                              "single-byte",
+		`--record-end \q`:                        "--record-end",
 		`--delimiter " --quote "`:                "--delimiter, --quote",
 		"--names a,b":                            "--names needs --no-header",
 		"--no-header --names a,b":                "",
