@@ -31,7 +31,6 @@ func TestPipeWithoutWriterDoesNotDelayStop(t *testing.T) {
 	conformance.Equal(t, r.wait(), 130, "exit code:\n%s", &r.said)
 }
 
-// TestLoadKilledBeforeRunFolderIsResumed kills a load while it waits for its input.
 func TestLoadKilledBeforeRunFolderIsResumed(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -343,9 +343,8 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 		parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
 	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
 	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))
-	clock, exact := parquetFile(t, "clock.parquet", parquet.Time(parquet.Millisecond)),
-		parquetFile(t, "exact.parquet", parquet.Time(parquet.Microsecond))
-	zero := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type))
+	zero, clock := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type)),
+		parquetFile(t, "clock.parquet", parquet.Time(parquet.Millisecond))
 	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)),
 		parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	text, bytes := parquetFile(t, "text.parquet", parquet.String()),
@@ -364,7 +363,7 @@ func TestMixedUnitsAreRefusedByName(t *testing.T) {
 	}{{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
 		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"},
 		{ms, local, Type{}, "local timestamp, ms", ""}, {ms, date, Type{}, "date, days", ""},
-		{clock, exact, Type{}, "time, ms", ""},
+		{clock, parquetFile(t, "exact.parquet", parquet.Time(parquet.Microsecond)), Type{}, "time, ms", ""},
 		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""},
 		{two, three, Type{}, "; --type v=string keeps the text of each; --type v=double", ""},
 		{zero, two, Type{}, "; --type v=string", ""}, {number, zero, Type{}, "; --type v=string", ""},

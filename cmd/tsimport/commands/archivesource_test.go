@@ -143,7 +143,6 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	holds(t, tsimport(2, "load", "archive0", "-t", "t0", "--null", "x"), "--null does not apply to an archive")
 }
 
-// TestKeyThatMergesArchiveRowsIsRefused checks that such a load writes nothing, and such a comparison has no result.
 func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")

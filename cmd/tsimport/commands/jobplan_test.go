@@ -270,7 +270,6 @@ func serviceInEnvironment(t *testing.T) {
 	}
 }
 
-// TestWorkersRunTheLoadsOfAJob plans a job for many machines and runs it with one worker after another.
 func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	serviceInEnvironment(t)
 	tsimport := commandsIn(t)

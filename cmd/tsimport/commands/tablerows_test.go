@@ -259,7 +259,6 @@ func TestTableProblemsAreFound(t *testing.T) {
 	}
 }
 
-// TestExplainAcceptsAValueRange includes a text that contains two dots.
 func TestExplainAcceptsAValueRange(t *testing.T) {
 	tsimport := commandsIn(t)
 	key := []string{"explain", "--type", "n=integer", "--type", "s=string", "--pk", "k=pad(n,4)+s", "--value"}
