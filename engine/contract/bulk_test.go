@@ -327,8 +327,7 @@ func brokenCells() map[string]wireCase {
 			stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
 		"a version's deletion": with(2, wireCell{op: 3, ts: ms, stamped: true})(accepted),
 		"a version at 0":       with(2, wireCell{op: 3, ts: 0, stamped: true})(accepted),
-		"no version to delete": with(2, wireCell{op: 3})(invalid(
-			"Timestamp must be given when type is DELETE_ONE_VERSION.")),
+		"no version to delete": with(2, wireCell{op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
 		"a version and a value":  with(2, wireCell{value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
 		"a version out of range": with(2, wireCell{op: 3, ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
 		"an increment at a time": with(2, wireCell{value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
@@ -357,8 +356,7 @@ func brokenCells() map[string]wireCase {
 		"not a number":       with(1, wireCell{value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
 		"an infinite double": with(1, wireCell{value: vDouble(math.Inf(1))})(noInfinity),
 		"negative infinity":  with(2, wireCell{value: vDouble(math.Inf(-1))})(noInfinity),
-		"not UTF-8": with(1, wireCell{value: vText("a\xffb")})(invalid(
-			"Value of column c must be UTF8 encoding.")),
+		"not UTF-8": with(1, wireCell{value: vText("a\xffb")})(invalid("Value of column c must be UTF8 encoding.")),
 		"the first late time": with(1, wireCell{value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(outOfRange),
 		"a timestamp below 0": with(1, wireCell{value: vInt(1), ts: -1, stamped: true})(outOfRange),
 	}
@@ -373,8 +371,7 @@ func brokenKeys() map[string]wireCase {
 	return map[string]wireCase{
 		"a key's time": key(wireCell{value: vText("a"), ts: 1, stamped: true},
 			invalid("Timestamp cannot be given for primary key name:pk1.")),
-		"a key's op": key(wireCell{value: vText("a"), op: 1},
-			invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key's op": key(wireCell{value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
 		"a key's NULL":    key(wireCell{}, invalid("No value is given for primary key name:pk1.")),
 		"a key, no name":  {1, wireRow{key: []wireCell{{value: vText("a")}, second}}, invalid("")},
 		"a key of NULL":   key(wireCell{value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
@@ -386,8 +383,7 @@ func brokenKeys() map[string]wireCase {
 		"a key, no CRC":   key(wireCell{value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
 		"a key of 255": key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+
 			text(255)+", Meta: pk1.")),
-		"a key of 256": key(wireCell{name: text(256), value: vText("a")},
-			invalid("Invalid column name: '"+text(256)+"'.")),
+		"a key of 256": key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
 	}
 }
 

@@ -199,8 +199,7 @@ var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^
 
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
-	text := slices.Concat(conformance.Read(t, root, glossaryPage),
-		conformance.Read(t, root, glossaryOfCode))
+	text := slices.Concat(conformance.Read(t, root, glossaryPage), conformance.Read(t, root, glossaryOfCode))
 	words := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")

@@ -312,9 +312,7 @@ func TestLedgerDescribesKnownFiles(t *testing.T) {
 		d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
-	if name := NameOf(&find(t, "a")[0]); name != a { // from any working directory
-		t.Errorf("%s is known as %s", a, name)
-	}
+	conformance.Equal(t, NameOf(&find(t, "a")[0]), a, "the name from another working directory")
 	got := map[string]string{}
 	for _, f := range d.ledger().Files() {
 		got[f.Name] = f.SameAs + " " + f.Run + fmt.Sprint(f.Modified.Equal(later), f.Loaded.IsZero())
@@ -324,8 +322,9 @@ func TestLedgerDescribesKnownFiles(t *testing.T) {
 	// Nothing is known for another table of the same name, even after its own ledger was read again.
 	d.table++
 	must(t, errors.Join(os.Remove(a), os.Remove(b)))
+	d.deliver("3", "")
 	d.deliver("c", "three")
-	d.want(Options{}, "", "c")
+	d.want(Options{}, "left out because empty", "c")
 	d.deliver("d", "one")
 	d.want(Options{}, "1 of 2 inputs are known", "d")
 }
@@ -335,8 +334,7 @@ func TestSelectorWithoutLedgerLeavesOutIncompleteInputs(t *testing.T) {
 	d.deliver("a", "one")
 	d.deliver("b", "two")
 	d.deliver("b.done", "")
-	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool,
-		err error) {
+	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool, err error) {
 		return
 	}})
 	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
@@ -344,8 +342,7 @@ func TestSelectorWithoutLedgerLeavesOutIncompleteInputs(t *testing.T) {
 		len(s.Blocks()) == 0, "%v, %q, %v", chosen, notes, err)
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
 	// The check for a marker may fail.
-	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool,
-		error) {
+	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) {
 		return false, errStore
 	}})
 	_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
@@ -366,13 +363,24 @@ func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 	first, second := d.selector(d.table), d.selector(d.table)
 	first.trees[0].observe(0, []byte("one"))
 	blocks := first.Blocks()
-	if err := second.Restore(blocks); err != nil || len(second.trees[0].missing()) != 0 || len(first.Blocks()) != 0 {
-		t.Errorf("%v, blocks %v are missing", err, second.trees[0].missing())
-	}
+	must(t, second.Restore(blocks))
+	conformance.Equal(t, len(second.trees[0].missing())+len(first.Blocks()), 0, "missing blocks")
 	d.now = d.now.Add(time.Hour)
 	d.deliver("a", "two") // changed after the file was read completely
 	conformance.Refused(t, second.Loaded(t.Context(), nil), "", "what was changed while it was loaded is known")
 	conformance.Refused(t, d.selector(d.table).Restore(blocks[1:]), "", "damaged hashes are taken")
+}
+
+func TestOnlyShortUnfinishedInputsAreKnownWhole(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("b", strings.Repeat("x", headBytes+1))
+	s := d.selector(d.table)
+	must(t, s.Begin(t.Context(), d.table, "run"))
+	for name, want := range map[string]bool{"a": true, "b": false} {
+		same, err := s.Same(t.Context(), filepath.Join(d.dir, name))
+		conformance.True(t, err == nil && same == want, "%s: %v, %v", name, same, err)
+	}
 }
 
 var must = conformance.Must
@@ -668,8 +676,7 @@ func TestInputsOfChangesAreLoadedInOrder(t *testing.T) {
 		}
 		deliver(late)
 		d.now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", which was already loaded",
-			"tsimport files forget")
+		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", which was already loaded", "tsimport files forget")
 		remove(late)
 		deliver("e")
 		d.want(o, "", "e")
@@ -703,9 +710,8 @@ func TestMergedLedgerIsUnchanged(t *testing.T) {
 	}
 	names, err := d.store.List(t.Context(), "")
 	conformance.True(t, err == nil && len(names) <= 2*mergeFrom, "%d objects, %v", len(names), err)
-	if ledger := d.ledger(); len(ledger.Files()) != 2*mergeFrom || len(ledger.contents) != 3*mergeFrom {
-		t.Errorf("%d files, %d contents", len(ledger.Files()), len(ledger.contents))
-	}
+	conformance.Equal(t, len(d.ledger().Files()), 2*mergeFrom, "files")
+	conformance.Equal(t, len(d.ledger().contents), 3*mergeFrom, "contents")
 }
 
 func TestNewerOrDamagedLedgerIsRefused(t *testing.T) {
