@@ -195,7 +195,6 @@ func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }
 
-// TestAgesCountFromThePresentByDefault checks that a row of this month is written, and one of two years ago archived.
 func TestAgesCountFromThePresentByDefault(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")

@@ -316,7 +316,6 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "does not show the final table")
 }
 
-// TestNothingIsWrittenAfterAFailedChange tries a failing change at the start, in the middle and at the end.
 func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	for _, at := range []int{0, 5, 9} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
