@@ -120,8 +120,8 @@ func page() []byte {
 	fmt.Fprint(&b, `# Errors
 
 Every code that you can meet, with its cause and what to do. `+"`tsimport errors CODE`"+
-		` prints an entry. This page is made from the
-program's catalogue by `+"`make errors`"+`; change it there.
+		` prints an entry. `+"`make errors`"+`
+makes this page from the program's catalogue: change texts there.
 `)
 	all := All()
 	var codes []string
@@ -133,10 +133,10 @@ program's catalogue by `+"`make errors`"+`; change it there.
 		title, text string
 		does        bool
 	}{
-		{Exit, "Exit codes", "A job ends with the first of " + strings.Join(codes, ", ") +
-			" that one of its loads has ended with.", false},
-		{Reject, "Why rows are rejected", "The run folder has each rejected record, as it was, and its reason, with file, " +
-			"record, line, column and value, in `rejects.jsonl`.\nA row that the service refused has the service's code.",
+		{Exit, "Exit codes", "A job's exit code is the first of " + strings.Join(codes, ", ") +
+			" with which one of its loads has ended.", false},
+		{Reject, "Why rows are rejected", "The run folder has each rejected record as it was. Its `rejects.jsonl` has each one's " +
+			"reason, file, record, line, column and value.\nA row that the service refused has the service's code.",
 			false},
 		{Service, "What the service answers", "Codes of the service, and what a load does with each.", true},
 	} {
