@@ -20,7 +20,8 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		Target: plan.Target{Table: r.Table, Create: r.Create,
 			Define: table.Definition{TimeToLive: r.TTL, MaxVersions: r.MaxVersions}},
 		Limits: pipeline.Limits{Records: r.Limit, MaxTables: r.MaxTables},
-		RunDir: r.RunDir, DryRun: r.DryRun, Compared: r.Verify,
+		RunDir: r.RunDir,
+		DryRun: r.DryRun, Compared: r.Verify,
 	}
 	cfg.Target.Asked = plan.AskedOptions{Any: asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil,
 		Columns: strings.Join(asked.Define, "; ")}
