@@ -197,8 +197,8 @@ func (p *place) pod(j *indexedJob, after time.Duration) *process {
 	return r
 }
 
-// The test runs the printed manifest with processes as pods, and kills some of them. It retries an index until a pod
-// succeeds. No pod may fail by itself, although records are rejected. Finally it verifies the table.
+// TestPlannedLoadRunsAsIndexedJob runs the printed manifest with processes as pods. With -k8s-kills, it kills some of
+// them, and retries each index until a pod succeeds. Other pods must end with 0, even if records are rejected.
 func TestPlannedLoadRunsAsIndexedJob(t *testing.T) {
 	t.Parallel()
 	for n := range *podsRounds {

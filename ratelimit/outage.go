@@ -51,7 +51,7 @@ func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage 
 	return before, true
 }
 
-// Accepted takes an answer that accepted units, after the pacer did.
+// Accepted takes an answer that accepted units. Call it after the pacer has taken the answer.
 func (o *Outages) Accepted(p *Pacer, units float64) {
 	o.kept = nil
 	if o.doubtful {

@@ -42,7 +42,7 @@ type Shape struct {
 	Seed    uint64
 }
 
-// Search sets the limits within which the highest rate must stay.
+// Search configures the search for the highest rate at which latency and throttling stay within limits.
 type Search struct {
 	MaxP99       time.Duration // limit of the 99th percentile of latency; 0 means none
 	MaxThrottled float64       // maximum share of rows throttled

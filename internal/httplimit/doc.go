@@ -1,2 +1,3 @@
-// Package httplimit provides a Transport that limits the size of responses, so that no server can exhaust memory.
+// Package httplimit provides a Transport that limits the size of responses that are read into memory whole: errors,
+// listings and answers to writes. Downloads of objects are not limited.
 package httplimit

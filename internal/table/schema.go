@@ -47,7 +47,7 @@ type Column struct {
 	// Exact is set if the user did not choose the type. Then text must be the canonical text of its value, because storing
 	// the value would otherwise change the input (007 is not 7).
 	Exact bool
-	// Zeros is set along with Exact if the table defines the type. Then 10.20 is accepted as the double 10.2.
+	// Zeros is set if the column already holds doubles in the table. Exact then accepts 10.20 too, as the double 10.2.
 	Zeros    bool
 	Inferred bool // the type was inferred from a sample
 	// Own, if set, is the type of the column's typed values (JSON, Parquet) in the sample. Values of other types are
@@ -117,7 +117,7 @@ type Index struct {
 	Columns []string `json:"defined_columns"`
 }
 
-// Holds reports whether the index matches the requested one, to whose key the service adds the table's key columns.
+// Holds reports whether i is the requested index. Its key may be longer: the service appends the table's key columns.
 func (i Index) Holds(asked *Index) bool {
 	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) &&
 		slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&

@@ -216,7 +216,7 @@ func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, mo
 		first += f.At.Rows
 	}
 	if err == nil && more {
-		err = fmt.Errorf("shard %d has no row %d", o.run.Shard, number)
+		err = fmt.Errorf("find the rejected rows of shard %d: its run has no row %d", o.run.Shard, number)
 	}
 	return err
 }

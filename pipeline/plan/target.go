@@ -170,7 +170,8 @@ func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
 	case asked && p.plan.Tables != nil:
-		return usagef("--define: the load creates tables named by an expression; use tsimport table create first")
+		return usagef("--define does not fit a --table with an expression; leave it out, and create the tables first with " +
+			"tsimport table create --define")
 	case !asked || !p.plan.Create:
 		return nil
 	}

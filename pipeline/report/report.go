@@ -24,7 +24,7 @@ func Write(r *pipeline.Report) (path string, err error) {
 	err = atomicfile.Write(path, atomicfile.Options{Perm: 0o600},
 		func(w io.Writer) error { return page.Write(w, Page(r)) })
 	if err != nil {
-		return "", fmt.Errorf("write the page of the load: %w", err)
+		return "", fmt.Errorf("write the load's report: %w", err)
 	}
 	return path, nil
 }

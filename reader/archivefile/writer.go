@@ -480,7 +480,7 @@ func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 		part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
 	var err error
 	if p.packer, err = zstd.NewWriter(&p.body, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
-		return nil, fmt.Errorf("create part of the archive: %w", err)
+		return nil, fmt.Errorf("create %s of the archive: %w", p.part.Name, err)
 	}
 	return p, nil
 }

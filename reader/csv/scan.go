@@ -224,7 +224,7 @@ func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	return first, true
 }
 
-// Keep puts back an unfinished record, from the end of Rest's text.
+// Keep puts back the unfinished record with which the text returned by Rest ends.
 func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
 
 // Quoted reports whether the text so far ends inside quotes.

@@ -122,7 +122,8 @@ func perform(c *call) error {
 		case job.Export:
 			return export(c)
 		}
-		return usagef("this version has no command %q", c.Command.Name)
+		return usagef("the run was started by tsimport %s, a command that this version does not have; resume it with the "+
+			"version that started it", c.Command.Name)
 	})
 }
 

@@ -2,7 +2,7 @@ package storetest
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -92,7 +92,7 @@ func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]by
 		return nil, err
 	}
 	if int64(len(body)) < from+n {
-		return nil, errors.New("it ends before")
+		return nil, fmt.Errorf("%s has %d bytes, but %d from %d on were requested", name, len(body), n, from)
 	}
 	return body[from : from+n], nil
 }
