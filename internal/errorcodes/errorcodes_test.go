@@ -135,9 +135,8 @@ makes this page from the program's catalogue: change texts there.
 	}{
 		{Exit, "Exit codes", "A job's exit code is the first of " + strings.Join(codes, ", ") +
 			" with which one of its loads has ended.", false},
-		{Reject, "Why rows are rejected", "The run folder has each rejected record as it was. Its `rejects.jsonl` has each one's " +
-			"reason, file, record, line, column and value.\nA row that the service refused has the service's code.",
-			false},
+		{Reject, "Why rows are rejected", "The run folder has each rejected record as it was. Its `rejects.jsonl` has each " +
+			"one's reason, file, record, line, column and value.\nA row that the service refused has the service's code.", false},
 		{Service, "What the service answers", "Codes of the service, and what a load does with each.", true},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.title, section.text)
