@@ -306,7 +306,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--ttl", "86400")...), "expire only if it refuses updates")
 	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)",
 		"index f(city)")...), "at most 5")
-	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "use tsimport table create first")
+	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "tsimport table create --define")
 	tsimport(2, "table", "describe", "q")
 
 	tsimport(0, "table", "create", "z", "--pk", "a:string", "--pk", "b:integer", "--define",
