@@ -403,7 +403,7 @@ var claims = []claim{
 		Options{Dialect: csv.Dialect{Delimiter: "+|", RecordEnd: "&|\n"}}, "id,name; 1,a,b; 2,c\nd"},
 
 	{"objects in sequence (even pretty-printed)", "made/text/pretty.json", Options{}, "id; 1; 2"},
-	{"is not a valid object is a rejected record", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
+	{"is not a valid object is rejected", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
 	{"a missing comma", "made/text/no-comma.json", Options{}, "refused: at byte 12: want ',' or ']', found '{'"},
 	{"an unterminated array fails the load", "made/text/no-end.json", Options{}, "refused: the array has no end"},
 	{"The vendor's own export lines", "made/text/export.jsonl", Options{}, "…; a,1; b,x"},
@@ -440,11 +440,11 @@ var claims = []claim{
 	{"CSV of Excel, with or without a first line `sep=;`", "made/text/excel.csv", dialect("excel"), "id,name; 1,a;b"},
 
 	{"page checksum is wrong", apache + "datapage_v1-corrupt-checksum.parquet", Options{}, "refused: page checksum"},
-	{"bytes after a column's last page, mean that something was lost or moved",
+	{"bytes follow a column's last page",
 		"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet", Options{},
 		"refused: page holds more values than"},
 	{"INT96 nanoseconds outside a day", apache + "int96_from_spark.parquet", Options{}, "…; OutOfRange…"},
-	{"compression LZ4 (deprecated, without a definition) | read", apache + "hadoop_lz4_compressed.parquet", Options{},
+	{"compression LZ4 (deprecated) | read", apache + "hadoop_lz4_compressed.parquet", Options{},
 		"c0,c1,v11; 1593604800,abc,42; 1593604800,def,7.7; 1593604801,abc,42.125; 1593604801,def,7.7"},
 	{"Encryption, LZO, and values in other files are refused",
 		"parquet/duckdb/data/parquet-testing/encryption/encrypted_footer.parquet", Options{}, "refused: encrypted"},
