@@ -212,7 +212,9 @@ func (s *Lanes) written(j *Job) {
 		for _, i := range j.items {
 			i.frame = nil
 		}
-		if s.full = j.err != nil; !s.full {
+		if j.err != nil {
+			s.full = true
+		} else {
 			s.free(f)
 		}
 		return
