@@ -169,7 +169,7 @@ func TestSecretsOfAddressesAreHidden(t *testing.T) {
 		"https://h/a?x-oss-credential=c&x-oss-signature=s&x-oss-date=d&v=1":   "https://h/a?x-oss-credential=xxxxx&x-oss-signature=xxxxx&x-oss-date=xxxxx&v=1",
 		"https://h/a?X-Amz-Credential=c&X-Amz-Signature=s&X-Amz-Algorithm=a":  "https://h/a?X-Amz-Credential=xxxxx&X-Amz-Signature=xxxxx&X-Amz-Algorithm=a",
 		"https://h/a?sv=1&sig=s":                                               "https://h/a?sv=1&sig=xxxxx",
-		"https://h/a?access_token=s&apikey=s":                                  "https://h/a?access_token=xxxxx&apikey=xxxxx",
+		"https://h?access_token=s&api_key=s":                                   "https://h?access_token=xxxxx&api_key=xxxxx",
 		"https://h/a?%53ignature=s&empty&k%zz=v":                               "https://h/a?%53ignature=xxxxx&xxxxx&xxxxx",
 		"https://h/a?pass=s&jwt=s&hdnts=s&pin=1&st=s":                          "https://h/a?pass=xxxxx&jwt=xxxxx&hdnts=xxxxx&pin=xxxxx&st=xxxxx",
 		"https://h/a?c2VjcmV0b2ZtaW5lMQ==&id=&page":                            "https://h/a?xxxxx&id=&page",

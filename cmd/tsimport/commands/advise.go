@@ -30,7 +30,7 @@ func adviseCommand(in *invocation) *cli.Command {
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
-			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second, all that the partitions take", Value: advise.DefaultRate},
+			&cli.IntFlag{Name: "rate", Usage: "live `ROWS` a second that all partitions together take", Value: advise.DefaultRate},
 			&cli.StringFlag{Name: "arrival-by",
 				Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the order of the input " +
 					"or, in a table, of write times)"},

@@ -35,7 +35,7 @@ func genCommand(in *invocation) *cli.Command {
 			Name:  "student-cards",
 			Usage: "write purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and attributes",
 			Flags: []cli.Flag{
-				&cli.Uint64Flag{Name: "rows", Usage: "number of rows (default: none; give it)"},
+				&cli.Uint64Flag{Name: "rows", Usage: "number of rows (default: none, must be given)"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
 				&cli.IntFlag{Name: "days", Usage: "number of days over which the purchases were made", Value: bench.DefaultDays},
