@@ -28,7 +28,7 @@ type CopyRequest struct {
 // Copy copies the rows of a table into another, with all versions of their cells and their timestamps, as the command
 // tsimport copy does. Calling it again with the same request resumes an unfinished copy.
 //
-// It returns ErrTableMissing if the source, or the target without Create, is missing. Other errors are as for Load.
+// Copy returns ErrTableMissing if the source, or the target without Create, is missing. Other errors are as for Load.
 func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	asked := &options.Command{Name: "copy", Scan: r.Scan, Request: Request{
 		Table: r.Table, Target: r.Target, Mapping: r.Mapping, NewTable: r.NewTable,

@@ -52,7 +52,7 @@ type queue struct {
 // mostWaiting is the maximum number of outcomes that may wait for a slow Done before Put waits too.
 const mostWaiting = 1 << 15
 
-// Open opens a table for writing. It fails if the table cannot be written to or created.
+// Open opens a table for writing. It fails if the table is missing and cannot be created, or does not fit the options.
 //
 // The load stops when ctx ends, even after Open has returned. Rows without an outcome are then Unfinished.
 func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {

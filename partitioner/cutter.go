@@ -108,19 +108,19 @@ func New(o Options) *Cutter {
 	return &Cutter{o: o, flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
-// Ready is the number of rows that wait for the lane's next batch.
+// Ready returns the number of rows that wait for the lane's next batch.
 func (c *Cutter) Ready(lane int) int { return len(c.lanes[lane].ready) }
 
-// Promoted is the number of Ready rows that waited for an earlier row with the same key.
+// Promoted returns the number of Ready rows that waited for an earlier row with the same key.
 func (c *Cutter) Promoted(lane int) int { return c.lanes[lane].promoted }
 
-// Held is the number of rows that have left the lane, are not in a flight and are not final.
+// Held returns the number of rows that have left the lane, are not in a flight and are not final.
 func (c *Cutter) Held(lane int) int {
 	l := &c.lanes[lane]
 	return len(l.ready) + l.retrying + l.waiting
 }
 
-// Waiting is the number of Held rows that wait for an earlier row with the same key.
+// Waiting returns the number of Held rows that wait for an earlier row with the same key.
 func (c *Cutter) Waiting(lane int) int { return c.lanes[lane].waiting }
 
 // OnWritten sets f, which is called instead of Final with rows written at the first attempt whose keys are untouched.
@@ -229,13 +229,13 @@ func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Fli
 	c.lanes[k.lane].held += r.Memory()
 }
 
-// Retrying is the number of rows that wait for a retry.
+// Retrying returns the number of rows that wait for a retry or for their lane's next batch.
 func (c *Cutter) Retrying() int { return len(c.retry) + c.ready }
 
-// InFlight is the number of rows in requests.
+// InFlight returns the number of rows in requests.
 func (c *Cutter) InFlight() int { return c.flights }
 
-// Remaining is the number of rows that have left their lane and are not final.
+// Remaining returns the number of rows that have left their lane and are not final.
 func (c *Cutter) Remaining() int {
 	n := c.flights + len(c.retry) + c.ready
 	c.keys.each(func(k *key) { n += len(k.replaced) + len(k.waiting) })

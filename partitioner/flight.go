@@ -17,7 +17,7 @@ type Flight struct {
 	Repeated []bool
 	// Retried is the number of rows sent again.
 	Retried int
-	// Outcomes are set by the sender. AllWritten means that they are not: every row was written, for WriteCU units in all.
+	// Outcomes are set by the sender, unless AllWritten says that every row was written, for WriteCU units in all.
 	Outcomes   []table.Outcome
 	AllWritten bool
 	WriteCU    int

@@ -18,7 +18,7 @@ type Map struct {
 	tables []string
 }
 
-// NewMap makes lanes before, between and after the bounds, in any order. It drops repeated and impossible bounds.
+// NewMap makes lanes before, between and after bounds given in any order. It drops repeated and impossible bounds.
 func NewMap(bounds []table.Value) *Map {
 	m := &Map{}
 	type bound struct {
@@ -52,7 +52,7 @@ func (m *Map) index() {
 	}
 }
 
-// Len is the number of lanes, at least one.
+// Len returns the number of lanes, at least one.
 func (m *Map) Len() int { return len(m.bounds) + 1 }
 
 // Find returns the lane of an ordering key made by table.AppendKey; the columns after the first do not matter.

@@ -263,7 +263,7 @@ func (c *Cutter) out(one func(*key)) {
 	}
 }
 
-// Settling returns the time until which an attempt may be applied for a key without a row in Out, or false.
+// Settling returns the time until which an attempt may still be applied for a key without a row in Out, or false.
 func (c *Cutter) Settling(now time.Time) (until time.Time, any bool) {
 	for _, k := range c.settling {
 		if k.row.Block == nil && k.unsafe.After(until) {

@@ -16,7 +16,7 @@ type Stamps interface {
 	Takes(ms int64) bool
 	// Kept returns the timestamp with which an earlier process sent a suspect row, or 0 if none is known.
 	Kept(r table.Ref) int64
-	// Passed notes that a suspect row that may delete columns is final. It may hide cells of its key up to timestamp ms.
+	// Passed notes that a suspect row with possible deletions is final. They may hide cells of its key up to timestamp ms.
 	Passed(r table.Ref, ms int64)
 }
 

@@ -145,7 +145,7 @@ func (f *badFinder) together(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
 			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// Trying each input would be slow. First, one input with each set of columns is tried.
+	// Adding the inputs one by one would be slow, so one input with each set of columns is tried first.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {

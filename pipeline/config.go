@@ -33,7 +33,7 @@ type Config struct {
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// When Drain ends, the load stops gently: requests in flight end. Its cause is an *Interrupted. Drain may be nil.
+	// When Drain ends, the load stops after its requests in flight. The cause is an *Interrupted. Drain may be nil.
 	Drain context.Context
 }
 
@@ -77,7 +77,7 @@ type Conditions struct {
 	Unchanged bool            // a row is written only if the stored row still equals the one in table.UnchangedColumn
 }
 
-// Marks configures loads that must not apply a row twice: those with auto-increment keys or counters.
+// Marks configures loads with auto-increment keys or counters, which must not apply a row twice.
 type Marks struct {
 	Column       string // attribute that identifies rows; "" means plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows have no marks and may be applied twice

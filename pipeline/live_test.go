@@ -317,7 +317,7 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	}
 }
 
-// A late request of a killed attempt must not replace what the next attempt has read since.
+// A late request of a killed attempt must not replace rows that the next attempt has read since.
 func TestLateRequestOfLiveSourceReplacesNothingNewer(t *testing.T) {
 	const late = 500 * time.Millisecond
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {

@@ -249,7 +249,7 @@ func TestManyUncertainRowsAreLookedUpTogether(t *testing.T) {
 			}
 			r, err := cfg.run(t.Context())
 			conformance.MustTrue(t, err == nil && r.State == StateInterrupted, "%v, %+v", err, r)
-			// This is what a process leaves that is killed a while after its last checkpoint.
+			// A process killed a while after its last checkpoint leaves such a checkpoint.
 			for i := range early.Pieces {
 				early.Pieces[i].Allowance = max(early.Pieces[i].Allowance, 2500)
 			}

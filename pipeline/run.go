@@ -254,7 +254,7 @@ func (a *attempt) makePlanned() error {
 		return err
 	}
 	if made && len(a.planned.Bounds) > 0 {
-		// Only the report needs it: rows follow the existing partitions.
+		// Only the report needs the number of ranges: rows follow the existing partitions.
 		counts.PreSplit = &ledger.ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
 		if refused != nil {
 			counts.PreSplit.Refused = refused.Error()

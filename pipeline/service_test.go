@@ -31,7 +31,7 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// The real service's answers are not known for certain, so a load must be correct with each of these.
+// The real service's answers are not known for certain, so a load must be correct with any plausible ones.
 func TestLoadIsCorrectForAnyTableDescription(t *testing.T) {
 	for name, answers := range map[string]sim.Answers{
 		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},

@@ -149,7 +149,7 @@ func TestLoadFillsSlowLink(t *testing.T) {
 			longest: client.DefaultRequestTimeout / 6},
 		// Lanes that took the link for their partitions' queue would send 15 short rows per request, mostly headers.
 		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
-		// Lanes that make that mistake must not underestimate a long link's latency more and more.
+		// Lanes that take a long link for such a queue must not underestimate its latency more and more.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {

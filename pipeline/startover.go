@@ -54,7 +54,7 @@ func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Repo
 // again returns the configuration for starting over.
 func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
-	// Requests of the previous attempt, which have old content, must not be applied after new ones.
+	// A late request of the previous attempt would overwrite new content with old.
 	asked.Resume.Hold = keep.Later(asked.Resume.Hold, keep.Later(a.from.Hold, a.from.SuspectUntil))
 	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir,
 		client.OneLine(why.Error())))

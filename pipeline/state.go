@@ -47,7 +47,7 @@ type StateCounts struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	// ConditionFailed counts rows that were not written because the row in the table did not pass --when.
+	// ConditionFailed counts rows not written because the stored row did not meet --when, or differs (--if-unchanged).
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"`
 	Retried         int64 `json:"retried"`
@@ -62,7 +62,7 @@ type StateWork struct {
 	InFlight int   `json:"in_flight"` // requests
 	Workers  int   `json:"workers"`   // maximum requests in flight
 	RowsOut  int   `json:"rows_in_flight"`
-	Retrying int   `json:"rows_to_retry"` // rows waiting to be sent again
+	Retrying int   `json:"rows_to_retry"` // rows waiting for a retry or a batch
 	Queued   int64 `json:"rows_queued"`   // rows in memory and on disk
 	// LimitedBy is the current limit of the load's speed, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`

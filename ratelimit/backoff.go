@@ -67,10 +67,10 @@ func (p *Patience) Over(now time.Time) bool {
 	return p.spent > p.For
 }
 
-// LookEvery is the time between calls of Over; 0 means never.
+// LookEvery returns the time between calls of Over; 0 means never.
 func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
 
-// Spent is the time counted without progress.
+// Spent returns the time counted without progress.
 func (p *Patience) Spent() time.Duration { return p.spent }
 
 // Inherit takes over the spent time of another Patience.

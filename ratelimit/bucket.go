@@ -44,7 +44,7 @@ func (b *Bucket) Take(now time.Time, n float64) {
 	b.level -= n
 }
 
-// Rate is the inflow in tokens per second, 0 for the nil Bucket.
+// Rate returns the inflow in tokens per second, or 0 for the nil Bucket.
 func (b *Bucket) Rate() float64 {
 	if b == nil {
 		return 0

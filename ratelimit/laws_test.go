@@ -114,7 +114,7 @@ func TestLaws(t *testing.T) {
 }
 
 // TestControllerRepeatsRecordedRuns runs each cell briefly with one seed. Any change of the controller changes some of
-// the recorded figures: it is then for its author to say, by -update, that the change was meant.
+// the recorded figures; if the change is intended, its author runs the test with -update.
 func TestControllerRepeatsRecordedRuns(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("recorded on amd64; other processors round differently")

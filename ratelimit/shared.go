@@ -58,7 +58,7 @@ func (s *Shared) Sent(now time.Time, units float64) {
 // Silent notes that a sent batch is no longer in flight although it has no answer. A later answer must not be reported.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes the answer to a batch not reported to Silent. accepted is the units that this rate did not refuse.
+// Answered takes the answer to a batch not reported to Silent. accepted counts the units that this rate did not refuse.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -83,7 +83,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.raise(now, accepted < units*(1-1e-9))
 }
 
-// How the rate is raised while nothing is refused.
+// Steps by which the rate is raised while nothing is refused.
 const (
 	raiseEvery = 500 * time.Millisecond
 	firstRaise = 0.05 // share of the rate; each further raise is twice the last

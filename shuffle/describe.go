@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is part of a lane's queue: all rows of a split's records [From, To) with keys in Keys. Nil means all keys.
+// Part is part of a lane's queue: all rows of a split's records [From, To) with keys in Keys. Nil Keys means all keys.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange

@@ -43,10 +43,10 @@ func (s *Lanes) Len() int { return len(s.lanes) }
 
 func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
 
-// Rows is the number of rows in all queues, including those on disk.
+// Rows returns the number of rows in all queues, including rows on disk.
 func (s *Lanes) Rows() int64 { return s.rows }
 
-// Bytes is the memory of all blocks with rows that are in memory and not final.
+// Bytes returns the memory of all blocks with rows that are in memory and not final.
 func (s *Lanes) Bytes() int64 { return s.mem }
 
 // Full reports whether no more blocks should be pushed until rows are final or spilled. One block is always allowed.
@@ -101,7 +101,7 @@ func (s *Lanes) DiskFull() bool { return s.full }
 // TryDisk lets the disk be tried again.
 func (s *Lanes) TryDisk() { s.full = false }
 
-// SpilledRows is the number of rows spilled so far.
+// SpilledRows returns the number of rows spilled so far.
 func (s *Lanes) SpilledRows() int64 { return s.spilled }
 
 // Push appends the block's rows to a lane. The block must not change afterwards.
@@ -114,7 +114,7 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 	s.lanes[lane].push(newItem(b, s.lanes[lane].keys))
 }
 
-// PushRouted appends each row of the block to its lane by route. The block has all of its records' rows with keys.
+// PushRouted appends each row of the block to its lane by route. The block has all rows in keys of its records.
 func (s *Lanes) PushRouted(b *table.Block, keys *table.KeyRange, route func(key []byte) int) {
 	if len(b.Rows) == 0 {
 		return

@@ -171,10 +171,10 @@ func (l *Queue) reach() {
 	}
 }
 
-// Ready is the number of rows that can be taken now.
+// Ready returns the number of rows that can be taken now.
 func (l *Queue) Ready() int { return l.ready }
 
-// Bytes is the memory of these rows.
+// Bytes returns the memory of the rows that can be taken now.
 func (l *Queue) Bytes() int64 { return l.bytes }
 
 // More reports whether rows on disk wait after the rows that can be taken now.

@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Earlier finds the rows that an earlier attempt of a run may have written. To look them up one by one takes a request
-// each; to read the whole table, 5,000 marks per request, is often cheaper. So the table is read, within a fraction of
-// those requests; the result counts only if it covers the whole table.
+// Earlier finds the rows that an earlier attempt of a run may have written. Looking them up one by one takes a request
+// each; reading the whole table, 5,000 marks per request, is often cheaper. So the table is read, if that takes only a
+// fraction of the requests. The result counts only if it covers the whole table.
 type Earlier struct {
 	// Rows is the number of rows that the earlier attempt may have sent without learning that they were written.
 	Rows int64

@@ -97,7 +97,7 @@ func TestRowsOfAnySizeAreReadable(t *testing.T) {
 	}
 }
 
-// Unusual requests: without cells, with all types, deleted columns, timestamps, or numbered keys, or of 4 MB.
+// The requests have no cells, all types, deleted columns, timestamps, numbered keys, or 4 MB.
 func TestUnusualRequestsEqualSDKRequests(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String},
 		{Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
@@ -294,7 +294,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// With Options.Brief, Write sets all outcomes, as without it, or, if every row was written, only the sum of the units.
+// With Options.Brief, Write sets only the sum of the units if every row was written, and otherwise all outcomes.
 func TestAllWrittenSetsNoOutcomes(t *testing.T) {
 	costly := result{units: 7}
 	for name, tt := range map[string]struct {
@@ -378,7 +378,7 @@ func TestRefusedSizeIsHalvedAcceptedSizeKept(t *testing.T) {
 	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
 }
 
-// A gateway that repeatedly cuts the connections of large requests must have a limit, which is then respected.
+// If a gateway repeatedly cuts the connections of large requests, a limit must be found, and later requests keep to it.
 func TestCutConnectionsLowerSize(t *testing.T) {
 	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()

@@ -89,7 +89,7 @@ func NewIncrements(r MarkReader, mark, run string) *Increments {
 	return c
 }
 
-// ConditionBytes is the size of each row's condition.
+// ConditionBytes returns the size of each row's condition.
 func (c *Increments) ConditionBytes() int {
 	return len(c.filter) + len(c.Run) + 1 + positionDigits + len(c.after)
 }
@@ -124,7 +124,7 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes a rejected record, which maybeAdded says may have been added, for the marks of later ones of its key.
+// Rejected notes a record for the marks of later records of its key. maybeAdded means that it may have been added.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), for increments, When and Unchanged }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// Lengths precede messages. Those of rows are known from their encoding; the others are computed without reading a row.
+// Lengths precede messages. Lengths of rows are known from their encoding; others are computed without reading a row.
 const (
 	tagTable           = 1<<3 | 2
 	tagAtomic          = 3 << 3

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The baseline uses typical settings: requests of the maximum size, and enough workers for a fast load.
+// The baseline uses typical settings: the maximum number of rows per request, and enough workers for a fast load.
 const (
 	batchRows       = 200
 	baselineWorkers = 32

@@ -155,7 +155,7 @@ func TestLoadAllocatesAlmostNothingPerRow(t *testing.T) {
 	}
 }
 
-// TestReadingAllocatesNothingPerRow limits allocations per row. Many rows share those of a page, split or request.
+// TestReadingAllocatesNothingPerRow limits allocations per row. Many rows share a page's, split's or request's.
 func TestReadingAllocatesNothingPerRow(t *testing.T) {
 	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
 		if what != "verify" && what != "check" && what != "export" && !*every { // see make memory for the others

@@ -22,7 +22,7 @@ import (
 // FolderFile is the name of the file with the Record in a job's folder.
 const FolderFile = "job.json"
 
-// States of a job and of its loads. A load that is Done succeeded and does not run again.
+// States of a job and of its loads. Run skips a load that is Done, which has succeeded.
 const (
 	Waiting = "waiting"
 	Running = "running"
@@ -84,7 +84,7 @@ type State struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Fresh    bool      `json:"fresh,omitzero"`   // start over, even if resumable
 	Changed  bool      `json:"changed,omitzero"` // changed since it failed
-	// Again is the number of finished runs before the current one. Their inputs are not loaded again, so they count.
+	// Again is the number of finished runs before the current one. Counts include them: their inputs are not loaded again.
 	Again int `json:"again,omitzero"`
 	Told  int `json:"told,omitzero"` // number of these runs that an earlier night has reported
 	Counts
@@ -107,7 +107,7 @@ func (s *State) Took() time.Duration {
 	return s.Ended.Sub(cmp.Or(s.Resumed, s.Started))
 }
 
-// Counts are the row counts of one load, or of all. Read is their sum, except for a sync, which also reads equal rows.
+// Counts are the row counts of one load, or of all. Read is the sum of the others, but a sync also reads equal rows.
 type Counts struct {
 	Read            int64 `json:"read"`
 	Written         int64 `json:"written"`
@@ -234,7 +234,7 @@ func (r *Record) final(now time.Time) bool {
 // ComesAgain reports whether a load looks for new inputs in each run.
 func (s *State) ComesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain resets done loads that look for new inputs, or all if a job with such loads failed. n is their number.
+// BeginAgain resets done loads that look for new inputs, or all done loads of a failed job with any. n is their number.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).ComesAgain)
 	for _, s := range r.Loads {

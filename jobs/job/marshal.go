@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Marshal returns the text of the file, with target as its target. It refuses values that Parse would read differently.
+// Marshal returns the text of the file with the given target. It refuses values that Parse would read differently.
 func (f *File) Marshal(v *Vocabulary, target []Setting) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put(root, "version", plain(fmt.Sprint(Version)))

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// Check refuses loads that cannot run in one job, and serializes loads into the same table. Call Expand before.
+// Check refuses loads that cannot run in one job, and serializes loads into the same table. Call Expand first.
 func (f *File) Check() error {
 	fail := func(l *Single, format string, a ...any) error {
 		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
@@ -190,7 +190,7 @@ func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// Select keeps the named loads. Names with a placeholder are those before expansion. Predecessors do not run.
+// Select keeps the named loads, and loads made from a named load of before. It does not add their predecessors.
 func (f *File) Select(names []string, before *File) error {
 	if len(names) == 0 {
 		return nil

@@ -35,7 +35,7 @@ func hasSecret(text string) bool {
 	if err != nil {
 		return true
 	}
-	// If the secrets of an address are variables, it has none once they are empty.
+	// An empty password or query value comes from a variable, and is not a secret in plain text.
 	if password, _ := u.User.Password(); password == "" {
 		u.User = nil
 	}

@@ -76,7 +76,7 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 	return err
 }
 
-// TestRunAfterAStoreFaultLoadsEachFileOnce fails each operation in turn. Only deletions after a merge fail silently.
+// TestRunAfterAStoreFaultLoadsEachFileOnce makes each operation fail. Only deletions after a merge fail silently.
 func TestRunAfterAStoreFaultLoadsEachFileOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
@@ -578,7 +578,7 @@ func TestFilesOfAnUnfinishedLoadAreNotKnown(t *testing.T) {
 	got, _, err := d.night(Options{Command: "load x"}, false)
 	conformance.MustTrue(t, err == nil && len(got) == 1, "%v %v", got, err)
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
-	// Its content is not loaded under another name, either, because it would be loaded twice.
+	// The content is not loaded under another name, either, because it would be loaded twice.
 	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
 	move("a", "moved")
 	d.refused(Options{Job: "other"}, "moved has the size and the beginning of ", "a, which an ", "load x", "files forget")

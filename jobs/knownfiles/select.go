@@ -30,7 +30,7 @@ type Options struct {
 	Settle time.Duration
 	// DoneMarker is the name of a file that marks an input as complete, with {} for the input's name; "" requires none.
 	DoneMarker string
-	// Exceeds reports whether rejected records, of read ones, exceed an input's limit.
+	// Exceeds reports whether this many rejected records, out of those read, exceed an input's limit.
 	Exceeds func(rejected, read int64) bool
 	Job     string // identity of the load
 	Command string // command that resumes it
@@ -56,7 +56,7 @@ type missing struct{ Refused }
 
 func (*missing) InputMissing() {}
 
-// Selector selects the inputs of one load. Except for those used while reading, its methods must not run concurrently.
+// Selector selects the inputs of one load. Its methods must not run concurrently, except those used while reading.
 type Selector struct {
 	ledger *Ledger // nil if there is none
 	o      Options
@@ -406,7 +406,7 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies returns the inputs that have the content of a bad input found with them. They, too, are bad and not loaded.
+// Copies returns the inputs with the same content as one of the bad inputs. They, too, are bad and not loaded.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -681,7 +681,7 @@ func (s *Selector) Blocks() (records []byte) {
 // Restore takes over the hashes that earlier attempts computed for the same inputs.
 func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, s.trees) }
 
-// Loaded records that the table has taken the inputs, except bad ones. It reads blocks that were never read.
+// Loaded records that the table has taken the inputs, except bad ones. It hashes blocks that the load did not read.
 func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error {
 	if s.ledger == nil || s.ledger.table == 0 {
 		return nil // no input had a record, and no table was created

@@ -43,7 +43,7 @@ func (o *Load) Close() error {
 	return err
 }
 
-// OpenStore opens the place of --state, or this machine's.
+// OpenStore opens the place that --state names, or this machine's runs folder.
 func OpenStore(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
 	if r.State == "" {
 		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})

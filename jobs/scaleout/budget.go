@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Budget divides a load's ceilings among up to Slots writing processes. A process without its share stops in seconds.
+// Budget divides a load's ceilings among up to Slots writing processes. A process that loses its share soon stops.
 type Budget struct {
 	Slots    int     `json:"slots"`
 	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the other limits

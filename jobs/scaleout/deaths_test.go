@@ -92,7 +92,7 @@ func TestPlannerKilledAtAnyStepIsReplaced(t *testing.T) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// TestStoreFaultsLoseNothing fails each kind of operation once for each kind of object.
+// TestStoreFaultsLoseNothing makes each kind of operation fail once for each kind of object.
 func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -175,7 +175,7 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
-// TestStatusFailsWithItsStore has each of the store's acts fail in turn.
+// TestStatusFailsWithItsStore makes each operation of the store fail in turn.
 func TestStatusFailsWithItsStore(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
@@ -292,7 +292,7 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing applies such requests at any permitted time, which is never after the job.
+// TestLateRequestsOfLostWorkersUndoNothing applies late requests at any permitted time, which is before the job's end.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))

@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// Summary is the object summary.json, the result of the whole job. Its many fields are those of its parts.
+// Summary is the object summary.json, the result of the whole job. Its many fields come from its parts.
 type Summary struct {
 	done
-	// Here is set in the process that ended the job. The others end with exit code 0 (Work).
+	// Here is set in the process that ended the job. Other workers end with exit code 0.
 	Here     bool      `json:"-"`
 	Planned  time.Time `json:"planned"`
 	State    string    `json:"state"`

@@ -22,8 +22,8 @@ import (
 //     columns.
 //   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
-// After the last row, however, it could disturb a comparison or the next load. So each result has the time, by the
-// service's clock, until which a request may arrive. The comparison and finish wait until the latest of these times.
+// After the last row, however, such a request could disturb a comparison or the next load. So each result has the time,
+// by the service's clock, until which one may arrive. The comparison and finish wait until the latest of these times.
 
 // awaitLate waits until, by the service's clock, no late request can arrive any more.
 func (j *Job) awaitLate(ctx context.Context, until time.Time) error {

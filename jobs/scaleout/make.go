@@ -22,7 +22,7 @@ type Request struct {
 	SplitSize int64 // bytes; 0 means automatic
 }
 
-// Make plans a load in a job directory. If that has a plan of the same load, Make returns it, and isNew is false.
+// Make plans a load in a job directory. If the directory has a plan of this load, Make returns it, with isNew false.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err

@@ -35,7 +35,7 @@ func (p *Plan) former() *pipeline.Former {
 	return &pipeline.Former{Job: p.Job, Division: p.Division}
 }
 
-// Plan is the object plan.json, made once for all processes. Its many fields are their contract.
+// Plan is the object plan.json, made once for all processes. Its many fields are the contract between them.
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
@@ -53,7 +53,7 @@ type Plan struct {
 
 	// Direct is set if splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
-	// Unique is set if keys are unique, or any row of a key is right, so that runs need not be reduced.
+	// Unique is set if keys are unique, or any row of a key may win, so that runs need not be reduced.
 	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // limit of each process; nil means none
@@ -99,7 +99,7 @@ func (p Part) from() source.Place {
 type Shard struct {
 	Ranges []int   `json:"ranges"` // 0 is the range before the first bound
 	Weight float64 `json:"weight"` // share of the sampled rows
-	// HotKey is set if the shard has only one value of the first key column, because that has so many rows.
+	// HotKey is set if the shard has only one value of the first key column, because that value has so many rows.
 	HotKey string `json:"hot_key,omitempty"`
 }
 

@@ -100,7 +100,7 @@ type LoadsSummary struct {
 	Loads    []LoadDone `json:"loads"`
 }
 
-// LoadDone is the final state of a load, or of one that is still open.
+// LoadDone tells how a load ended, or that it is still open.
 type LoadDone struct {
 	Name     string `json:"name"`
 	State    string `json:"state"` // finished, stopped, not run, or open
@@ -319,7 +319,7 @@ func (s *Several) Continue(ctx context.Context) error {
 	return s.Reopen(ctx)
 }
 
-// Reopen discards the ends of stopped loads that may continue because of a raised limit or the user's Continue.
+// Reopen discards the recorded ends of stopped loads that may go on because of a raised limit or the user's Continue.
 func (s *Several) Reopen(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -350,7 +350,7 @@ const endedFolder = "ended/"
 
 func endedName(load string) string { return endedFolder + load + ".json" }
 
-// Status returns how the loads ended, in order.
+// Status returns the state of each load, in order.
 func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 	names, err := s.job.store.List(ctx, endedFolder)
 	if err != nil {

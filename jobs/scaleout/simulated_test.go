@@ -180,7 +180,7 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
-// RoundTrip may send a request long after the check that permitted it. It is applied, but its response is lost.
+// RoundTrip may send a request long after the check that permitted it. Such a request is applied without an answer.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

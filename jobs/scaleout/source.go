@@ -134,7 +134,7 @@ type shardPiece struct {
 	split source.Split
 }
 
-// Bytes returns the maximum size of a frame.
+// Bytes returns the size limit of a frame, which only a frame of a single row exceeds.
 func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
 
 func (r *shardRows) Next() (source.Piece, error) {

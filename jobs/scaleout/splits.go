@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Split sizes in input bytes. Each process gets several splits, a lost one costs little, and there are few enough.
+// Split sizes in input bytes. Each process gets several splits, losing one costs little, and their number is limited.
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20

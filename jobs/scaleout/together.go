@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// A process writes several shards at the same time. A shard is a range of keys, so one would leave partitions idle.
+// A process writes several shards at the same time, because the key ranges of one would leave partitions idle.
 
 // atATime returns the number of shards that a process writes concurrently.
 func (p *Plan) atATime() int {

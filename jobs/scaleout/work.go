@@ -15,7 +15,7 @@ import (
 )
 
 // A process without a task looks for one every lookEvery. It waits longer if looking is slow, so that it looks for at
-// most a fifth of the time: hundreds of processes reading hundreds of leases overload a store. mostPause is the limit.
+// most a fifth of the time: hundreds of processes reading hundreds of leases overload a store. mostPause limits a wait.
 const (
 	lookEvery = 2 * time.Second
 	mostPause = 15 * time.Second

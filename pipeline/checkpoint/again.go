@@ -26,7 +26,7 @@ func (s Set) Numbered(source int) int64 {
 	return 0
 }
 
-// FirstOpens returns, for every source that has such a record, the first one that was read and is not final.
+// FirstOpens returns, by source, the first record that was read and is not final. Sources without one are missing.
 func (s *State) FirstOpens() map[int]int64 {
 	first := map[int]int64{}
 	look := func(set Set) {

@@ -18,7 +18,7 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write writes a snapshot. It keeps the last one under another name, for Read after a crash between the renames.
+// Write writes a snapshot. It keeps the previous one under another name, for Read after a crash between the renames.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {
@@ -27,8 +27,8 @@ func Write(dir string, encoded []byte) error {
 	return nil
 }
 
-// Read returns the newest snapshot of a run folder, or fs.ErrNotExist. If that is damaged, it returns the previous one
-// with Older set. Every unfinished record may then have been sent, because the allowances have expired.
+// Read returns the newest snapshot of a run folder, or fs.ErrNotExist. If the newest one is damaged, Read returns the
+// previous one with Older set. Every unfinished record may then have been sent, because the allowances have expired.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {

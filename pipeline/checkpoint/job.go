@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Job identifies the load of a run in its folder. Its many fields are those of the JSON.
+// Job identifies the load of a run in its folder. Its many fields form the JSON.
 type Job struct {
 	Identity string          `json:"identity"`      // the same for all runs with the same target, table and inputs
 	Run      string          `json:"run,omitempty"` // name of the run in the marks of its rows
@@ -99,7 +99,7 @@ func readJob(dir, holds string) (*Job, error) {
 // DivisionFile is the file of a run folder that has the division of the input into parts, encoded by its source.Origin.
 const DivisionFile = "division.bin"
 
-// KeepDivision writes a division, if not nil, to the run folder. It sets its sum in the job, which the caller writes.
+// KeepDivision writes a division, if not nil, to the run folder, and sets Division in the job, which the caller writes.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""

@@ -63,7 +63,7 @@ func (s Set) Add(from, to Position) Set {
 	if from >= to {
 		return s
 	}
-	// Intervals from first on end at or after from; those from last on begin after to.
+	// Intervals from first on end at or after from; intervals from last on begin after to.
 	first := sort.Search(len(s), func(i int) bool { return s[i].To >= from })
 	last := first + sort.Search(len(s)-first, func(i int) bool { return s[first+i].From > to })
 	if first < last {

@@ -11,8 +11,8 @@ import (
 
 // State tells which records are final: those that were read and are neither waiting nor out.
 //
-// It is exact, which one mark for each fixed slice of a job would not be: after a split, rows queue in their parent's
-// order, and a mark could name only the earliest one, so rows counted after it would not be final.
+// A State is exact. One mark for each fixed slice of a job would not be: after a split, rows queue in their parent's
+// order, and a mark could name only the earliest unfinished one, so counted rows after it would not be final.
 type State struct {
 	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set

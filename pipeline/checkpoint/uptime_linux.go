@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now returns the time since boot, with sleep, or the zero Uptime if unknown. Boot names the boot, host and namespace.
+// Now returns the time since boot, including sleep, or zero if unknown. Boot names the boot, host and time namespace.
 func Now() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -304,7 +304,7 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 		return nil, errFileOrder // a record too long to hold
 	}
 	if split.Data == nil {
-		// To read a section, everything before it in its page is decoded.
+		// Reading a section decodes everything before it in its page.
 		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
 		rows.these = max(rows.these, rows.small)
 	}

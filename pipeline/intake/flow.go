@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Flow is a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls Recut.
+// Flow reads the inputs of a load for its lanes. One goroutine runs it; another receives from Splits and calls Recut.
 type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
@@ -46,7 +46,7 @@ type Flow struct {
 	free   freeBlocks
 }
 
-// Sums makes rows' bodies encode.SummedBody, or KeptBody with Keeps; SumOf returns the sum. Zero makes PlainBuffer.
+// Sums makes rows' bodies encode.SummedBody, or KeptBody with Keeps; SumOf returns the sum. Zero Sums make PlainBuffer.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool

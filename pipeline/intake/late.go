@@ -12,12 +12,12 @@ import (
 )
 
 // An input may begin shuffled and continue sorted. So sources read in order are watched: when consecutive splits have
-// disjoint keys, a schedule reads the rest. For a resumed load, its head has the records already handed over.
+// disjoint keys, a schedule reads the rest. For a resumed load, the schedule's head has the records handed over before.
 
 const (
 	tellingSplits = 32 // consecutive splits that show whether a schedule is worthwhile
 	keysOfBlock   = 16 // approximate number of keys examined
-	// A switch reads the same input again, so the rest must be at least 1/worthReading of that.
+	// A switch reads the input so far again, so the rest must have at least 1/worthReading of its bytes.
 	worthReading = 4
 )
 

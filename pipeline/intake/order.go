@@ -196,7 +196,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			return ctx.Err() == nil, false
 		}
 		if j.last {
-			// Only now has every split been parsed, for which some formats read the source.
+			// The source is closed only now, because parsing splits of some formats reads it.
 			if err := j.source.Close(); err == nil {
 				if !f.handEnd(ctx, j) {
 					return false, false

@@ -153,7 +153,7 @@ func TestKeptRecordLoadsAsSameCells(t *testing.T) {
 			}
 		}
 	}
-	// What cannot be kept: flattened bytes in a column of any type, and times that the layout cannot express.
+	// Flattened bytes in a column of any type, and times that the layout cannot express, cannot be kept.
 	for what := range kept {
 		if !strings.HasSuffix(what, "time true") && (!strings.HasPrefix(what, fmt.Sprintf("%d to %v, ", record.Binary,
 			table.Any)) || !strings.HasSuffix(what, "flattened true, time false")) &&

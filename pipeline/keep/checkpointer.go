@@ -83,7 +83,7 @@ func (k *Checkpointer) Failure(now time.Time) error {
 	return nil
 }
 
-// LookEvery is the interval at which Failure must be called.
+// LookEvery returns the interval at which Failure must be called.
 func (k *Checkpointer) LookEvery() time.Duration { return k.Patience.LookEvery() }
 
 // Describe returns a new checkpoint, which the caller completes.
@@ -94,7 +94,7 @@ func (k *Checkpointer) Describe(now time.Time) *checkpoint.Snapshot {
 	return s
 }
 
-// Took notes how long it took to describe the load, and returns that.
+// Took notes how long it took to describe the load, and returns that time.
 func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	k.cost = cost
 	return cost

@@ -81,7 +81,7 @@ type BadInput = checkpoint.BadInput
 // Known knows which contents were loaded into the table. Its methods are not called concurrently.
 type Known interface {
 	plan.Selection
-	// Once reports whether known inputs are left out. If not, only Select is called besides.
+	// Once reports whether known inputs are left out. If not, no other method except Select is called.
 	Once() bool
 	// Begin is called before an attempt's first row. created is the creation time of the table to be loaded into.
 	Begin(ctx context.Context, created int64, run string) error
@@ -92,7 +92,7 @@ type Known interface {
 	Loaded(ctx context.Context, bad []BadInput) error
 	// NothingNew is called instead of Begin and Loaded if no inputs were chosen, or only bad ones.
 	NothingNew(ctx context.Context, bad []BadInput) error
-	// Same reports whether an input is known to have the content with which the resumed run began, in another version.
+	// Same reports whether an input of a new version is known to have the content with which the resumed run began.
 	Same(ctx context.Context, name string) (bool, error)
 	// Nights returns the number of nightly loads in which an input with the same content was bad.
 	Nights(name string) int

@@ -85,7 +85,7 @@ const (
 
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
-// Counted adds a split that was handed over. bytesBefore is the bytes of all inputs read before it.
+// Counted adds a split that was handed over. bytesBefore is the number of input bytes read before it.
 func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
@@ -327,7 +327,7 @@ func PositionOf(r table.Ref) checkpoint.Position {
 	return PositionAfter(r.Position(), 0)
 }
 
-// PositionAfter returns the position that is after records after p.
+// PositionAfter returns the position of the record that is the given number of records after p.
 func PositionAfter(p table.Position, after int64) checkpoint.Position {
 	return checkpoint.At(p.Source, p.Record+after)
 }

@@ -192,7 +192,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	}
 	details := append([]progress.Fact{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
-		// The previous attempt's rows are recognised only by their mark, and their keys are only in that file.
+		// The previous attempt's rows are recognised only by their mark, and only this file has their keys.
 		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	details = append(details, facts...)

@@ -17,7 +17,7 @@ const (
 	keptFor = 10 * time.Second
 )
 
-// Schedule decides when to take checkpoints, and until when to send after the last. It is nil if there are none.
+// Schedule decides when to take checkpoints, and until when to send after the last. It is nil in loads without them.
 type Schedule struct {
 	every   time.Duration // interval set by the user; 0 means that Due computes it
 	keptFor time.Duration

@@ -142,7 +142,7 @@ func (s *Set) share() {
 
 func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
-// Sending is the number of lanes that may send, at least one.
+// Sending returns the number of lanes that may send, at least one.
 func (s *Set) Sending() (n int) {
 	for _, l := range s.all {
 		if !l.gap {

@@ -203,5 +203,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
 
-// Woken returns a channel that delivers when other loads have freed a request that the load waits for.
+// Woken returns a channel that delivers when another load has freed a place in flight for which this load waits.
 func (s *Set) Woken() <-chan struct{} { return s.ceilings.share.woken() }

@@ -200,7 +200,7 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys returns the partition keys with too many rows for the number of lanes. In a whole input, fewer rows count.
+// HotKeys returns the partition keys with too many rows for the number of lanes. For a whole input, fewer rows suffice.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

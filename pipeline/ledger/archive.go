@@ -19,7 +19,7 @@ type Archive struct {
 	failed error
 }
 
-// NewArchive opens an archive's files as of the last checkpoint, nil if the plan has none. A dry run writes nothing.
+// NewArchive opens the archive's files as of the last checkpoint, but none in a dry run. Without an archive, it is nil.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil

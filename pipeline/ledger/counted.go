@@ -17,7 +17,7 @@ type Counted struct {
 	ReportPartitions
 	ReportMemory
 	ReportCheckpoints
-	// LimitedBy lists the limits of this attempt's speed, the longest first (docs/tuning.md).
+	// LimitedBy lists the limits of this attempt's speed, longest first (docs/tuning.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
 	Timeline *Timeline `json:"-"` // timeline of this attempt; nil if no row was ever in flight

@@ -28,8 +28,8 @@ type ReportLive struct {
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
 	Moments   []ReportMoment `json:"moments,omitempty"` // one for each source, if there are at most 1,000
 
-	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots has those that all
-	// attempts have read, with the ranges read from each. A range ends where the next one begins.
+	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots lists those of all
+	// attempts, with the ranges read from each. A range ends where the next one begins.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
 	// Division says where the ranges begin, as encoded by the source. A comparison with the run reads the same ranges.

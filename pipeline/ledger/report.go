@@ -64,11 +64,11 @@ type ReportCounts struct {
 	Superseded int64 `json:"superseded"`
 	// MaybeApplied counts rejected rows that may be in the table: the service never answered whether it had written them.
 	MaybeApplied int64 `json:"maybe_applied,omitempty"`
-	// ConditionFailed counts rows that were not written because the row in the table did not meet --when.
+	// ConditionFailed counts rows not written because the stored row did not meet --when, or differs (--if-unchanged).
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, because their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
-	// Seams counts those of Rejected that are headers and byte-order marks inside joined files. --max-errors ignores them.
+	// Seams counts the rejected headers and byte-order marks inside joined files, which --max-errors ignores.
 	Seams int64 `json:"seams,omitempty"`
 	// ExpiredCells counts cells that were too old for the table and were left out of their rows (--drop-expired, Aging).
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
@@ -117,7 +117,7 @@ type ReportTraffic struct {
 type ReportIndexes struct {
 	Indexes     []string `json:"indexes,omitempty"`
 	IndexesMade []string `json:"indexes_made,omitempty"` // indexes that this attempt created, in a new table
-	// The cost of indexes in addition to WriteCU. In a dry run, it is the minimum: a unit of each kind per row and index.
+	// IndexWriteCU and IndexReadCU are in addition to WriteCU. In a dry run, they are the minimum: 1 per row and index.
 	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
 	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
 }
@@ -191,7 +191,7 @@ type ReportTime struct {
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	// CPUWaitSeconds is how long its threads were ready to run but had no processor.
+	// CPUWaitSeconds is how long threads of the process were ready to run but had no processor.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 	Allocations    uint64  `json:"allocations"`     // number of heap allocations
 	AllocatedBytes uint64  `json:"allocated_bytes"` // bytes of these allocations
@@ -202,7 +202,7 @@ func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
 
-// ReasonCount is the number of records rejected with a code, and the first of these.
+// ReasonCount is the number of records rejected with a code, and the reason of the first.
 type ReasonCount = rundir.ReasonCount
 
 // ReportHotKey is a partition-key value that is a hot spot by itself, which no split can divide.
@@ -242,7 +242,7 @@ func (r *ReportCounts) Balance() error {
 	return nil
 }
 
-// ReportLimit is a word of docs/tuning.md, and how long it was what limited the load.
+// ReportLimit tells how long the load was limited by a cause, a word of docs/tuning.md.
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`

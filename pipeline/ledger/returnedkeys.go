@@ -38,7 +38,7 @@ func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 // ReturnedBytes names the checkpoint counter for the length of the file.
 const ReturnedBytes = "returned_bytes"
 
-// OpenReturnedKeys creates the file, or truncates that of a resumed load to the length keep, which the checkpoint
+// OpenReturnedKeys creates the file or, for a resumed load, truncates it to the length keep, which the checkpoint
 // expects. It refuses any other existing file, which may be the only one with the keys of an earlier load.
 func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// If too many inputs are bad, flags may be wrong, or a folder only half copied.
+// If too many inputs are bad, flags may be wrong, or a folder may be only half copied.
 const (
 	mostBadShare = 10  // one in ten may be bad, but at least one
 	MostBad      = 100 // so many are too many
@@ -88,7 +88,7 @@ func (a *asides) CountRead(source int, n int64) {
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		// It is not tried again unchanged, as its rows would be sent every night and overwrite those of later files.
+		// An unchanged source is not tried again: every night, its rows would be sent and overwrite rows of later files.
 		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, more than --max-errors allows", n.rejected, n.read), true)
 	}
 }

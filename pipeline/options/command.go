@@ -87,7 +87,7 @@ var optionsOf = map[string]Commands{
 // OfCommand returns the options of a command by its name, in the order of help.
 func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
 
-// Having returns the set of options of a command by its name. It is empty for commands that a Command cannot be.
+// Having returns the set of options of a command by its name. It is empty for names that a Command cannot have.
 func Having(name string) Commands { return optionsOf[name] }
 
 // For returns an option of a command, or nil if the command does not have it.
@@ -106,7 +106,7 @@ func (c Commands) Option(name string) *Option {
 // Shown reports whether the help of the command has the option.
 func (o *Option) Shown(command string) bool { return !o.Hidden && o.Unused&optionsOf[command] == 0 }
 
-// Rare reports whether the help of the command only names the option. Those that jobs do not take are for developers.
+// Rare reports whether the command's help only names the option. Hidden options not in jobs are for developers.
 func (o *Option) Rare(command string) bool {
 	return o.Hidden && o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
 }

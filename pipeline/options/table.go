@@ -25,7 +25,7 @@ const (
 	results   = "Results"
 )
 
-// Groups lists the groups in the order of help, which is that in which users need them. "" is the first group.
+// Groups lists the groups in the order of help, in which users need them. "" is the first group.
 var Groups = []string{"", files, databases, tables, columns, rows, numbers, rates, again, machines, results}
 
 const (

@@ -67,7 +67,7 @@ type looked struct {
 	whole          bool // the sample was the whole source
 }
 
-// How many bytes of compressed text to decompress to estimate the ratio: in total, and at least of each input.
+// Bytes of compressed text that are decompressed to estimate the ratio: in total, and at least per input.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
@@ -189,7 +189,7 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with a few thousand records from all over the sampled sources. whole means that one is complete.
+// Look calls each with a few thousand records from all over the sampled sources. whole marks certainly complete ones.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Inspection describes an input. Its many fields are those of the JSON output.
+// Inspection describes an input. Its many fields form the JSON output.
 type Inspection struct {
 	Path        string            `json:"path"`
 	Error       string            `json:"error,omitempty"` // why it could not be read completely

@@ -414,7 +414,7 @@ func TestDurationsDoNotMixWithOtherNumbers(t *testing.T) {
 	conformance.True(t, got == " (µs) (timestamp, µs)", "%v", got)
 }
 
-// The schemas are pyarrow's, of v as a duration in s and in ms.
+// The schemas are from pyarrow: v is a duration in s or ms.
 func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	const begin = "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABgAAAAEAAAAAAAAAAEAAAB2"
 	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+
@@ -433,7 +433,7 @@ func TestParquetDurationsKeepArrowUnit(t *testing.T) {
 	conformance.Equal(t, v.Unit, "duration, s", "%s", v.Name)
 }
 
-// The schemas are pyarrow's, of v as a struct of a list of durations in s or µs.
+// The schemas are from pyarrow: v is a struct with a list of durations in s or µs.
 func TestNestedDurationsHaveOneUnit(t *testing.T) {
 	const begin = "/////8gAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAEAAAArP///wAAAQ0UAAAAGAAAAAQAAAABAAAAEAAAAAEAAAB2AAAA2P///9T///8AAAEMFAAAABwAAAAEAAAAAQAAACQAAAABAAAAZAAAAAQABAAEAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABwAAAAEAAAAAAAAAAQAAABpdGVtAAAGAAgABgAGAAAAAAA"
 	type row struct {

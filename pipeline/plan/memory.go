@@ -71,7 +71,7 @@ func jobsAhead(parsers int) int { return 2*QueueAhead*parsers + parsers + 2 }
 // QueueAhead is the number of jobs per parser in each of the two channels between the reading stages.
 const QueueAhead = 2
 
-// MemoryLimit returns the collector's soft limit that keeps the process, with two of the largest rows, within memory.
+// MemoryLimit returns the collector's soft limit: memory, or more if the process and two of the largest rows need it.
 func MemoryLimit(memory int64) int64 {
 	return max(memory, min(memory, fixedMemory)+2*table.MaxRowBytes)
 }

@@ -24,7 +24,7 @@ func (m *Merging) Text() string {
 		strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys returns the error if rows of all the rows read (of) would be lost because they share keys, such as keys.
+// SameKeys returns the error that some rows, of all those read, would be lost as they share keys; keys has examples.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {

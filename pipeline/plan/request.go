@@ -63,7 +63,7 @@ type Request struct {
 	Chosen    []string
 	// Without names inputs that are not loaded even if found, because they were set aside.
 	Without map[string]bool
-	// Items, if not nil, are the inputs to load, which an earlier plan found and chose. ItemsOf is that plan's bytes.
+	// Items, if not nil, are inputs of an earlier plan, which alone are loaded. ItemsOf is the size of all its inputs.
 	Items   []input.Item
 	ItemsOf int64
 	// Separator is what an earlier attempt chose for splice(auto, …); 0 means that it is chosen now.

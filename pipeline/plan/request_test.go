@@ -113,7 +113,7 @@ func TestUnsuitablePolicyIsRefused(t *testing.T) {
 	}
 }
 
-// The counts of such a load look useful although nothing goes to a table.
+// The counts of a load that only archives look useful, although nothing goes to a table.
 func TestLoadThatOnlyArchivesWarns(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// DefaultMaxTables is the default limit of a load's tables: that of an instance, unless the service has raised it.
+// DefaultMaxTables is the default limit of a load's tables. An instance has the same limit until the service raises it.
 const DefaultMaxTables = 64
 
 // Tables decides which table each row goes to if --table has expressions in braces. It is safe for concurrent use.

@@ -85,8 +85,8 @@ type Header struct {
 	Text []byte // unchanged, with its line end; may be empty
 	Dir  string // partition folders below the run folder; "" means the run folder itself
 	Kind string // extension of the file: ".csv" (also if "") or ".ndjson"
-	// End ends a record; "" means LF. Ended reports whether a record has its end, which an input's last may lack. If it is
-	// nil, a record has its end if it ends with End.
+	// End ends a record; "" means LF. Ended reports whether a record has its end, which the last one of an input may lack.
+	// If Ended is nil, a record has its end if it ends with End.
 	End   string
 	Ended func(record []byte) bool
 }
@@ -222,7 +222,7 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of this run's reject files, ReasonsFile last. Those that the user changed are renamed.
+// RejectsFiles returns the paths of this run's reject files, ReasonsFile last, with the new names of files moved aside.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {

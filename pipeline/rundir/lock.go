@@ -21,7 +21,7 @@ import (
 // LockFile is the name of the file in a run folder that the process working on the run has locked.
 const LockFile = "lock"
 
-// Lock is a lock of a run, a load or a file. Only the process that holds it may work on that.
+// Lock is a lock of a run, a load or a file, which only the process that holds the lock may work on.
 type Lock struct {
 	file *flock.Flock
 	free func() error // removes the file that stands for a lock on file systems without locks
@@ -340,7 +340,7 @@ func holderOf(name string) (h Holder) {
 // Keep makes Release keep the lock's file and folder.
 func (l *Lock) Keep() { l.passing = nil }
 
-// Release releases the lock, and removes what the functions that took it say.
+// Release releases the lock, and removes the files and folders that its Take function names.
 func (l *Lock) Release() error {
 	if l == nil || l.file == nil {
 		return nil

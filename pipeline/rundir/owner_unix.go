@@ -22,7 +22,7 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the environment variable that allows folders of other users, as some mounts have one user for all.
+// SharedVariable is the environment variable that allows folders of other users, as some mounts show one owner for all.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
 // CheckShared refuses another user's job directory or state, except root's, as its files direct signed requests.

@@ -76,7 +76,7 @@ func ReadRun(path string) (*Run, error) {
 		Retried []string        `json:"retried"`
 		Request json.RawMessage `json:"request"`
 	}
-	// A load that failed before it began has no such file.
+	// A load that failed before it began has no run.json.
 	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil &&
 		!errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %w", err)

@@ -21,7 +21,7 @@ type Kept struct {
 }
 
 // Reopen opens the folder of an unfinished run and truncates its reject files to their valid parts. A file that the
-// user has changed, or that has no valid part, is kept under another name. Files with other names are the user's.
+// user has changed, or that has no valid part, is kept under another name. Files with other names belong to the user.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)

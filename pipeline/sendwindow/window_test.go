@@ -91,7 +91,7 @@ func TestWindowFillsLinkWithShortRequests(t *testing.T) {
 							begin, seconds = 5*time.Second, 10
 						}
 						arrived, longest := y.run(w, begin, begin+time.Duration(seconds)*time.Second)
-						// What can arrive is limited by the link, or by consecutive requests that each occupy it for three seconds.
+						// The limit is the link, or consecutive requests that each occupy it for three seconds.
 						size := float64(max(min(y.most, int(3*mbit*1e6/8))/row, 1) * row)
 						least := 0.85
 						if trip == time.Second && room == 1 {

@@ -32,7 +32,7 @@ func NewHead(bytes int) *Builder {
 	return b
 }
 
-// Short returns the rows of a short section. With many of them, the service sees all keys before many rows are written.
+// Short returns the number of rows of a short section. Many such sections show the service all keys early.
 func Short(rows int) int { return max(1, rows/5) }
 
 // Even reports whether all sections should have the same length, because there is memory for only a few.

@@ -283,7 +283,7 @@ func TestLargeInputIsReadEvenlyFromBeginning(t *testing.T) {
 				continue
 			}
 			next *= 2
-			// A difference of a section is unavoidable.
+			// A difference of one section is unavoidable.
 			least, most := slices.Min(of[:]), slices.Max(of[:])
 			if mean, some := read/parts, read/parts/20+2*longest; most > mean+some || least < mean-some {
 				t.Errorf("%d sections: of the first %d rows a sixteenth of the keys has %d to %d", len(sections), read, least, most)

@@ -31,7 +31,7 @@ func (s *Schedule) Records() (n int64) {
 	return n
 }
 
-// Held is the schedule's memory in bytes.
+// Held returns the schedule's memory in bytes.
 func (s *Schedule) Held() int64 { return int64(len(s.Sections)) * int64(unsafe.Sizeof(Section{})) }
 
 const magic = "tsimport reading order 1\n"

@@ -71,7 +71,7 @@ func (s *survey) keep(c *Candidate) {
 	}
 }
 
-// Limits of the digits that padding supports.
+// Maximum numbers of digits that padding supports.
 const (
 	maxIntegerDigits = 18 // all numbers of this length fit into 64 bits
 	maxPadDigits     = 64

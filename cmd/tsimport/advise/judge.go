@@ -151,7 +151,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 		f.Distinct = int64(float64(distinct) * scale) // assumes new values in other rows; replaced below for single columns
 	}
 	if c := parts[0]; len(parts) == 1 {
-		// If not all rows were kept, the estimate over all rows is better. It cannot exceed the number of rows.
+		// If not all rows were kept, an estimate over all rows is better. It is capped at the number of rows.
 		if !s.kept.all() {
 			f.Distinct = min(c.distinct.Count(), c.rows)
 		} else if c.nulls > 0 {

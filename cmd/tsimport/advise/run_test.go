@@ -65,7 +65,7 @@ func checkVerdicts(t *testing.T, r *Report, want string) {
 }
 
 func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
-	// Results of the baseline of tsbench spread for a million rows each.
+	// Shares of the capacity that the baseline of tsbench spread used, with a million rows each.
 	measured := map[bench.Order]map[string]float64{
 		bench.Arrival: {"CardID": 1.00, "DeviceID": 1.00, "OrderNumber": 0.04, "SellerID": 0.12},
 		bench.Sorted:  {"CardID": 0.04, "DeviceID": 0.99, "OrderNumber": 0.99, "SellerID": 0.12},
@@ -420,7 +420,7 @@ func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// TestVerdictsOnRealDataMatchExpert compares verdicts with those of an expert who knows the data.
+// TestVerdictsOnRealDataMatchExpert compares verdicts with the opinions of an expert who knows the data.
 func TestVerdictsOnRealDataMatchExpert(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {

@@ -100,7 +100,7 @@ func TestArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
 }
 
-// TestUnacceptableCellsAreRefusedBeforeTheFirstRow checks that such a sync writes nothing, not even acceptable rows.
+// TestUnacceptableCellsAreRefusedBeforeTheFirstRow checks that a refused sync writes nothing, not even acceptable rows.
 func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
@@ -179,7 +179,7 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
 
-// TestVerifyMentionsArchiveRejectsLoadedLater corrects and loads rejects of an archive, which the archive lacks.
+// TestVerifyMentionsArchiveRejectsLoadedLater corrects and loads an archive's rejects, which are then surplus rows.
 func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
@@ -229,7 +229,7 @@ func databaseIn(t *testing.T, statements ...string) {
 	}
 }
 
-// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad names the columns to add. Texts equal by collation are two keys.
+// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad expects the columns to add. Texts equal by collation are two keys.
 func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	databaseIn(t, "CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))",
@@ -274,7 +274,7 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// It is not an error, because the dump of a later night may repeat keys on purpose.
+// A repeated key is not an error, because the dump of a later night may repeat keys on purpose.
 func TestKeyThatMayMergeDumpRowsCausesAWarning(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT "+

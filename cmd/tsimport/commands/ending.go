@@ -117,7 +117,7 @@ func told(c *call, command string, action func(*call) error) error {
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.of.MetricsFile; path != "" {
-		// The work is done, so an error does not change the exit code.
+		// The command has ended, so a failure to write metrics does not change its exit code.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
 			c.show.say.Warn("--metrics-file: %s", printable(client.OneLine(err.Error())))
 		}

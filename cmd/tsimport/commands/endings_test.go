@@ -161,7 +161,7 @@ var waysToEnd = []wayToEnd{
 	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: exitcode.Killed},
 }
 
-// TestPageOfEndingsIsCurrent compares the tables in the pages with those that "make errors" would write.
+// TestPageOfEndingsIsCurrent compares the tables in the pages with the output of "make errors".
 func TestPageOfEndingsIsCurrent(t *testing.T) {
 	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)

@@ -274,8 +274,8 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// loadFlagsOf returns the flags that give a load the column types of an export: those of the key, of all columns in
-// CSV, which has no types, and of JSON columns with mixed types.
+// loadFlagsOf returns the flags that give a load the column types of an export: for the key, for all columns of CSV,
+// which has no types, and for JSON columns with mixed types.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
 	if cfg.Format == exporting.Typed || cfg.ServerText() {

@@ -330,7 +330,7 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	}
 	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over",
 		"finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
-	// Its command names the state differently, so it counts as a different load.
+	// The pod's command names the state differently, so it counts as a different load.
 	new := machine && p.code == 2 && !strings.Contains(p.said, "--state")
 	conformance.True(s.t, p.code == 0 || p.code == 3 || new || p.still.Load() != nil || p.code == 1 && held,
 		"a pod beside another: exit code %d: %s", p.code, p.said)

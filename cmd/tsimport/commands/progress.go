@@ -126,7 +126,7 @@ func (s *screen) awaitInputs() {
 }
 
 func (s *screen) barShower() (show func()) {
-	// The bar only draws itself; the display moves the cursor.
+	// The bar only renders its text; the display writes it.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
 		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),

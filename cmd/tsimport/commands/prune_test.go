@@ -210,7 +210,7 @@ func TestNeededRunsAreKept(t *testing.T) {
 		"../outside/summary.json", "../elsewhere/precious.txt", "link/rejects.csv"} {
 		conformance.Equal(t, exists(filepath.Join(root, name)), true, "%s is gone", name)
 	}
-	// It can still be resumed, with a higher limit.
+	// The job can still be resumed, with a higher limit.
 	command(t, 3, "run", "job.yaml", "-q", "--max-errors", "5", "--run-dir", filepath.Join(root, "job"))
 }
 

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-// States of a run without a final state of its own.
+// States that the list shows besides the final states of loads and jobs.
 const (
 	stateRunning = "running"
 	stateUnread  = "unread"  // damaged, or written by another version
@@ -46,7 +46,7 @@ type runInfo struct {
 	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
-	// Sync is set for a run of tsimport sync. Its rows are those to write and to delete.
+	// Sync is set for a run of tsimport sync, whose rows are to be written or deleted.
 	Sync bool `json:"sync,omitempty"`
 
 	// Loads are the loads of a job.

@@ -142,7 +142,7 @@ func limitMemory(memory int64, embedded bool) {
 		limit += embeddedMemory
 	}
 	debug.SetMemoryLimit(limit)
-	// In a small load, garbage of large records dominates, and the collector exceeds its limit on a busy machine.
+	// With little memory, garbage of large records dominates, and on a busy machine the heap exceeds the limit.
 	if memory < smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(25)
 	}

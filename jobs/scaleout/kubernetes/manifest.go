@@ -20,7 +20,7 @@ const maxWorkers = 10_000
 // MaxNameBytes limits the name of a load's Job: a pod's name, at most 63 characters, adds the plan and the index.
 const MaxNameBytes = 40
 
-// Options holds the settings of the manifest that are not in the plan. All others can be patched in.
+// Options holds the settings of the manifest that are not in the plan. Others can be added with a patch.
 type Options struct {
 	Name    string // name of the Job, without the plan: letters, digits and hyphens
 	Plan    string // ID of the plan: another plan has another Job

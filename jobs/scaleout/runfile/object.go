@@ -199,7 +199,7 @@ const (
 
 func indexBytes(objects int) int { return objects*extentBytes + sumBytes }
 
-// ReadIndex returns the extents of one of the shards in a number of objects.
+// ReadIndex returns a shard's extents in the objects of a Writer.
 func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent,
 	err error) {
 	n := indexBytes(objects)

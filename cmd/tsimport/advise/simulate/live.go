@@ -11,7 +11,7 @@ type Traffic struct {
 	Rate       int // rows per second
 }
 
-// Window returns the rows of a second, but at most half of a partition's rows: longer windows would hide growing keys.
+// Window returns the rows per window: at least 8, and at most a second's or half a partition's, to show growing keys.
 func (t Traffic) Window(rows int) int {
 	return min(rows, max(8, min(t.Rate, rows/(2*t.Partitions))))
 }

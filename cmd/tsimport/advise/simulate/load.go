@@ -12,7 +12,7 @@ const (
 	latency   = 5_000_000 // nanoseconds per request
 )
 
-// Retries of the official SDK: at most ten, for at most 5 s, after pauses that double up to 320 ms, plus 1 to 9 ms.
+// Retries of the official SDK: at most ten, for at most 5 s. Each pause is twice the last plus 1 to 9 ms, up to 320 ms.
 const (
 	sdkRetries  = 10
 	sdkRetryFor = 5_000_000_000

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits for the n counters of a Top. It finds values with over 1/n of the rows. Counts are too low by at most that.
+// Limits for the n counters of a Top, which finds values with over 1/n of the rows and undercounts by at most 1/n.
 const (
 	minCounters = 64
 	maxCounters = 1024
