@@ -255,6 +255,7 @@ func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 		{my, `/shop"`, `/shop?sessionVariables=sql_mode=''"`, `"sessionVariables"`},
 		{my, `"jdbc:mysql://db.example:99/shop"`, `"jdbc:mysql://a/shop","jdbc:mysql://b/shop"`, "keep one"},
 		{my, `db.example:99`, `a,b`, "jdbcUrl"},
+		{my, `/shop"`, `/shop?useSSL=yes"`, "useSSL=yes"},
 		{my, `"table":["orders"]`, `"table":["orders; drop"]`, "orders; drop"},
 		{my, `"table":["orders"]`, `"table":["o[0-5000]"]`, "more than"},
 		{my, `"table":["orders"]`, `"table":["orders"],"querySql":["select 1"]`, "not both"},

@@ -108,7 +108,11 @@ func addressOf(c object, user string) string {
 		case name == "sslMode":
 			q.Set("ssl-mode", values[len(values)-1])
 		case name == "useSSL":
-			q.Set("ssl-mode", map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])])
+			mode, ok := map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])]
+			if !ok {
+				panic(refusef("jdbcUrl: useSSL=%s: want true or false", values[0]))
+			}
+			q.Set("ssl-mode", mode)
 		case !slices.Contains(ofNoValue, name):
 			panic(refusef("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name))
 		}
