@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"golang.org/x/sync/errgroup"
@@ -13,12 +14,12 @@ import (
 // compareSample reads the rows of the sampled keys, as many per request as possible.
 func (v *verifier) compareSample(ctx context.Context) error {
 	var tallies []*tally
-	group, ctx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(v.cfg.Workers)
 	it := v.sorted.Range(nil, nil)
 	expected := v.newWants(it)
 	w := expected.next()
-	for w != nil && ctx.Err() == nil {
+	for w != nil && groupCtx.Err() == nil {
 		var batch []want
 		var of *target
 		for len(batch) < scan.MaxGetRows && w != nil {
@@ -32,13 +33,13 @@ func (v *verifier) compareSample(ctx context.Context) error {
 		}
 		t := v.newTally(of)
 		tallies = append(tallies, t)
-		group.Go(func() error { return v.compareKeys(ctx, t, batch) })
+		group.Go(func() error { return v.compareKeys(groupCtx, t, batch) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if it.Err() != nil {
-		return it.Err()
+	if err := cmp.Or(it.Err(), context.Cause(ctx)); err != nil {
+		return err
 	}
 	v.add(tallies)
 	return nil

@@ -357,8 +357,12 @@ func TestComparisonStoppedBetweenRangesIsIncomplete(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped")
 	stop(why)
-	v := &verifier{cfg: &Config{Workers: 1, Stored: new(Stored)}, tables: []*target{{}}, result: new(Result)}
+	sorter := conformance.Try(extsort.New(extsort.Options{Spill: spill.Options{Dir: t.TempDir()}})).Must(t)
+	v := &verifier{cfg: &Config{Workers: 1, Stored: new(Stored)}, tables: []*target{{}}, result: new(Result),
+		sorted: conformance.Try(sorter.Sort()).Must(t), plan: &plan.Plan{Request: new(plan.Request), Wide: true}}
+	defer v.sorted.Close()
 	conformance.Is(t, v.compareAll(ctx), why, "it ended")
+	conformance.Is(t, v.compareSample(ctx), why, "it ended")
 }
 
 func TestValuesShowTheirTypes(t *testing.T) {
@@ -497,7 +501,7 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	conformance.True(t, errors.Is(err, errTold), "the second reject cannot be kept: %v", err)
 }
 
-// An export would leave out the row of a key that is not read. Different keys must not continue an export.
+// Of a key that is not read, an export would leave out the row. Other keys must not continue an export.
 func TestSortedKeysAreCompleteOrAnError(t *testing.T) {
 	w := newWorld(t)
 	sorted := func(last string) *Keys {
