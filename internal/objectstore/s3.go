@@ -49,6 +49,7 @@ type s3Service struct {
 	scheme, host, region string
 	inHost               bool // the bucket is in the host name
 	keys                 aws.CredentialsProvider
+	hadKeys              atomic.Bool // so that failing to renew them is worth a retry
 	client               smithyhttp.ClientHandler
 	signer               *v4.Signer
 	ahead                atomic.Int64 // nanoseconds by which the service's clock is ahead; set after a refusal
@@ -193,12 +194,16 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 		}
 	}
 	keys, err := s.keys.Retrieve(ctx)
-	if err != nil && ctx.Err() == nil {
-		err = &Invalid{errors.New("there are no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, " +
-			"AWS_PROFILE, or give the pod a role")}
-	}
-	if err != nil {
-		return nil, cmp.Or(ctx.Err(), err)
+	switch {
+	case err == nil:
+		s.hadKeys.Store(true)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case s.hadKeys.Load():
+		return nil, fmt.Errorf("renew the credentials for S3: %w", err)
+	default:
+		return nil, &Invalid{fmt.Errorf("there are no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "+
+			"AWS_PROFILE, or give the pod a role: %w", err)}
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
 	request.Header.Set("X-Amz-Content-Sha256", hash)

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"example.com/tsimport/internal/conformance"
 )
@@ -168,10 +171,24 @@ func TestS3SignaturesAndClockCorrection(t *testing.T) {
 	}
 }
 
-func TestEmptyObjectKeyIsRefused(t *testing.T) {
+// A retry would repeat an invalid request. Credentials that cannot be renewed now may be there a moment later.
+func TestRequestsThatCannotBeSignedAreRefused(t *testing.T) {
 	withoutAWS(t)
-	s := conformance.Try(NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})).Must(t)
-	conformance.Refused(t, s.Delete(t.Context(), "bucket", ""), "no key", "error")
+	s := conformance.Try(NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})).Must(t).(*s3Service)
+	has, fails := s.keys, aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("the issuer is busy")
+	})
+	for _, c := range []struct {
+		keys      aws.CredentialsProvider
+		key, want string
+		final     bool
+	}{{has, "", "no key", true}, {fails, "a", "give the pod a role: the issuer is busy", true}, {has, "a", "refused", false},
+		{fails, "a", "renew the credentials for S3: the issuer is busy", false}} {
+		s.keys = c.keys
+		err := s.Delete(t.Context(), "lake", c.key)
+		conformance.Refused(t, err, c.want, "error")
+		conformance.Equal(t, errors.As(err, new(*Invalid)), c.final, "final: %v", err)
+	}
 }
 
 func TestBucketNameLengthIsChecked(t *testing.T) {
