@@ -214,15 +214,10 @@ func heap() int64 {
 // While the table accepts nothing, Put blocks before rows, small or large, exceed Memory.
 func TestPutBlocksWithinItsMemory(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64)) // one parser per processor
-	for _, size := range []int{0, 300, 100_000} {
-		for _, memory := range []int64{16 << 20, 64 << 20} {
-			if size != 300 && memory > 16<<20 {
-				continue
-			}
-			t.Run(fmt.Sprintf("rows of %d bytes in %d MiB", size, memory>>20), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { putUntilBlocked(t, size, memory) })
-			})
-		}
+	for _, c := range []struct{ size, mib int }{{0, 16}, {300, 16}, {300, 64}, {100_000, 16}} {
+		t.Run(fmt.Sprintf("rows of %d bytes in %d MiB", c.size, c.mib), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { putUntilBlocked(t, c.size, int64(c.mib)<<20) })
+		})
 	}
 }
 

@@ -132,10 +132,10 @@ func TestControllerRepeatsRecordedRuns(t *testing.T) {
 	}
 	const name = "testdata/runs.golden"
 	if *update {
-		must(t, os.WriteFile(name, []byte(runs.String()), 0o644))
+		conformance.Must(t, os.WriteFile(name, []byte(runs.String()), 0o644))
 	}
 	recorded, err := os.ReadFile(name)
-	must(t, err)
+	conformance.Must(t, err)
 	if diff := cmp.Diff(strings.Split(string(recorded), "\n"), strings.Split(runs.String(), "\n")); diff != "" {
 		t.Errorf("runs differ (-recorded +now):\n%s", diff)
 	}
@@ -379,11 +379,6 @@ func TestConstantsHaveTests(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	conformance.Must(t, err)
-}
-
 // constant is a constant of the control and the position of its value in the file.
 type constant struct {
 	name     string
@@ -411,11 +406,11 @@ func (c *constant) failed(t *testing.T, name string, text []byte, change string)
 	dir := t.TempDir()
 	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"),
 		filepath.Join(dir, "ratelimit.test")
-	must(t, os.WriteFile(changed, slices.Concat(text[:c.from], []byte("("), text[c.from:c.to], []byte(")"+change),
-		text[c.to:]), 0o600))
+	changedText := slices.Concat(text[:c.from], []byte("("), text[c.from:c.to], []byte(")"+change), text[c.to:])
+	conformance.Must(t, os.WriteFile(changed, changedText, 0o600))
 	path := conformance.Try(filepath.Abs(name)).Must(t)
 	replace := conformance.Try(json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})).Must(t)
-	must(t, os.WriteFile(overlay, replace, 0o600))
+	conformance.Must(t, os.WriteFile(overlay, replace, 0o600))
 	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary).CombinedOutput(); err != nil {
 		return "does not build: " + strings.Join(strings.Fields(string(out)), " ")
 	}

@@ -59,15 +59,8 @@ func TestInvalidOutagesAreRefused(t *testing.T) {
 	}
 }
 
-func mustPlan(t *testing.T, p *Plan, err error) *Plan {
-	t.Helper()
-	conformance.MustEqual(t, err, nil, "error")
-	return p
-}
-
 func TestRandomPlanInjectsFaultsAtItsRate(t *testing.T) {
-	p, err := Random{Rate: 0.25, Seed: 7}.Plan()
-	mustPlan(t, p, err)
+	p := conformance.Try(Random{Rate: 0.25, Seed: 7}.Plan()).Must(t)
 	hit := 0
 	for range 4000 {
 		if p.Next("BatchWriteRow", 10).Action != None {
@@ -88,8 +81,7 @@ func TestRandomPlanInjectsFaultsAtItsRate(t *testing.T) {
 
 func TestRandomPlanIsReproducible(t *testing.T) {
 	draw := func(seed uint64) (list []string) {
-		p, err := Random{Rate: 0.5, Seed: seed}.Plan()
-		mustPlan(t, p, err)
+		p := conformance.Try(Random{Rate: 0.5, Seed: seed}.Plan()).Must(t)
 		for range 100 {
 			f := p.Next("PutRow", 5)
 			text := f.Action.String() + f.Code
@@ -107,13 +99,12 @@ func TestRandomPlanIsReproducible(t *testing.T) {
 }
 
 func TestFaultKindMayNameCode(t *testing.T) {
-	p, err := Random{Rate: 1, Kinds: []string{"refuse:OTSTimeout"}}.Plan()
-	mustPlan(t, p, err)
+	p := conformance.Try(Random{Rate: 1, Kinds: []string{"refuse:OTSTimeout"}}.Plan()).Must(t)
 	f := p.Next("DeleteRow", 1)
 	conformance.True(t, f.Action == Refuse && f.Code == "OTSTimeout", "%+v", f)
 	conformance.Equal(t, p.Next("GetRow", 1).Action, None, "fault of a read")
-	p, err = Random{Rate: 1, Kinds: []string{"refuse-rows"}}.Plan()
-	f = mustPlan(t, p, err).Next("BatchWriteRow", 100)
+	p = conformance.Try(Random{Rate: 1, Kinds: []string{"refuse-rows"}}.Plan()).Must(t)
+	f = p.Next("BatchWriteRow", 100)
 	refused := 0
 	for row := range 100 {
 		if f.RowCode(row) != "" {

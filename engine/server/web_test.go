@@ -185,11 +185,6 @@ func TestAnnouncedBodiesTakeLittleMemory(t *testing.T) {
 	conformance.True(t, got <= 60<<20, "100 requests that announce 5 MB and send nothing: %d bytes", got)
 }
 
-func isClosed(t *testing.T, conn net.Conn) {
-	_, err := conn.Read(make([]byte, 1))
-	conformance.True(t, err != nil && !os.IsTimeout(err), "the connection is open: %v", err)
-}
-
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) { return <-p, nil }
@@ -231,7 +226,8 @@ func TestNewConnectionReplacesIdleOne(t *testing.T) {
 				}
 			}
 			come()
-			isClosed(t, clients[tt.closed])
+			_, err := clients[tt.closed].Read(make([]byte, 1))
+			conformance.True(t, err != nil && !os.IsTimeout(err), "the connection is open: %v", err)
 			conformance.Equal(t, len(c.places), 3, "places")
 			conformance.Equal(t, strings.Count(said.String(), "connections are open"), 1, "times")
 		})

@@ -36,7 +36,8 @@ func parsed(t *testing.T, text string) *Policy {
 }
 
 func TestPolicyIsRead(t *testing.T) {
-	want := &Policy{Unit: Month, Zone: zoneOf(t, "Asia/Shanghai"), Classes: []Class{
+	zone := conformance.Try(time.LoadLocation("Asia/Shanghai")).Must(t)
+	want := &Policy{Unit: Month, Zone: zone, Classes: []Class{
 		{Number: 1, UpTo: 1, Read: new(0), Write: new(5000), TTL: new(-1), MaxVersions: new(1)},
 		{Number: 2, From: 2, UpTo: 12, Read: new(2000), Write: new(100)},
 		{Number: 3, From: 13, UpTo: 24, Read: new(10), Write: new(10)},
@@ -203,10 +204,6 @@ func FuzzPolicyIsReadOrRefused(f *testing.F) {
 		}
 		conformance.True(t, p.Classes[len(p.Classes)-1].UpTo == Unbounded && p.Zone != nil, "%+v", p)
 	})
-}
-
-func zoneOf(t *testing.T, name string) *time.Location {
-	return conformance.Try(time.LoadLocation(name)).Must(t)
 }
 
 func at(t *testing.T, text string) time.Time {

@@ -47,10 +47,6 @@ func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 	return c
 }
 
-func (w *world) split(t *testing.T, n int) {
-	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: n, PartitionUnits: 1e9}}))
-}
-
 // lookShort makes exports sample so few rows that later rows have columns that the sample lacks.
 func lookShort(t *testing.T) {
 	before := lookedRangeBytes
@@ -172,7 +168,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	lookShort(t)
 	const rows = 900
 	w := newWorld(t, rows)
-	w.split(t, 2)
+	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: 2, PartitionUnits: 1e9}}))
 	store := storetest.New(t, "bucket")
 	halves := func(i int) string { return "g=" + []string{noValue, "%2F"}[i%2] }
 	for _, of := range []struct {

@@ -460,11 +460,8 @@ func copyTree(to, from string) error {
 		if e.IsDir() {
 			return os.MkdirAll(at, info.Mode().Perm())
 		}
-		return errors.Join(copyFile(at, name, info.Mode().Perm()), os.Chtimes(at, info.ModTime(), info.ModTime()))
+		content, err := os.ReadFile(name)
+		return errors.Join(err, os.WriteFile(at, content, info.Mode().Perm()),
+			os.Chtimes(at, info.ModTime(), info.ModTime()))
 	})
-}
-
-func copyFile(to, from string, perm os.FileMode) error {
-	content, err := os.ReadFile(from)
-	return errors.Join(err, os.WriteFile(to, content, perm))
 }

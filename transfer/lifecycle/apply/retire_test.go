@@ -21,6 +21,7 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
@@ -177,7 +178,8 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	must(t, w.own.SetOptions("c_202402", -1, 5))
 	first := w.clock
 	w.clock = w.clock.Add(time.Second)
-	w.updateValue("c_202402", 0, []byte{0, 255})
+	must(t, tabletest.Do(w.own.Client, tabletest.Update("c_202402", tabletest.Key("id", int64(0)),
+		tabletest.Cells{"v": []byte{0, 255}})))
 	w.request.DropExpired = true
 	w.mustRun()
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")

@@ -356,10 +356,6 @@ func (w *world) put(name string, id int64) {
 		tabletest.Cells{"v": fmt.Sprint(name, " ", id)})))
 }
 
-func (w *world) updateValue(name string, id int64, v any) {
-	must(w.t, tabletest.Do(w.own.Client, tabletest.Update(name, tabletest.Key("id", id), tabletest.Cells{"v": v})))
-}
-
 func (w *world) look() *Plan {
 	w.t.Helper()
 	return conformance.Try(Look(context.Background(), w.requestOf(context.Background()))).Must(w.t)
