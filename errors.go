@@ -14,7 +14,7 @@ import (
 var (
 	// ErrClosed means that Close has been called.
 	ErrClosed = errors.New("the loader is closed")
-	// ErrTableMissing means that the table does not exist and Create is not set.
+	// ErrTableMissing means that a table does not exist and is not to be created.
 	ErrTableMissing = errors.New("the table does not exist")
 	// ErrPermission means that the access key is wrong or lacks a permission that the load needs.
 	ErrPermission = errors.New("permission denied")

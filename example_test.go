@@ -44,7 +44,7 @@ func Example() {
 	// 24 of 24 rows written
 }
 
-// Done receives each row's outcome. A program that reads from a queue would acknowledge the row's message in it.
+// Done receives each row's outcome. A program that reads from a queue would acknowledge the row's message there.
 func ExampleLoader_Put() {
 	ctx := context.Background()
 	target, stop := engine()

@@ -31,7 +31,7 @@ type Summary struct {
 	NextSince                           string // Since for the copy after this one; it misses cells that writers backdate
 }
 
-// BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
+// BadInput is a file that a load set aside because of its content (Request.BadInputs); the other files were loaded.
 type BadInput struct{ Name, Reason string }
 
 // ErrTooManyBad means that so many inputs are newly bad that the others may be too: 100, or more than one and more than

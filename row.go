@@ -71,7 +71,7 @@ const (
 	// Superseded means that a later row of the same key was written instead of this one, which was never sent. It happens
 	// only to unconditional puts, which replace the whole row.
 	Superseded
-	// Rejected means that the row was not written. Outcome tells why.
+	// Rejected means that the row was refused. Outcome tells why, and whether it may be in the table nevertheless.
 	Rejected
 	// Unfinished means that the load ended before the row had an outcome. The row may be in the table.
 	Unfinished

@@ -300,7 +300,7 @@ func cancelledPuts(t *testing.T) {
 		"%d accepted; %+v", accepted.Load(), c)
 }
 
-// When the context of Open ends, every row still has an outcome, and the written rows are in the table.
+// When the context of Open or Close ends, every row still has an outcome, and the written rows are in the table.
 func TestCancelledLoaderCountsEveryRow(t *testing.T) {
 	for _, how := range []string{"open's context", "close's context"} {
 		t.Run(how, func(t *testing.T) {

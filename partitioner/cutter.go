@@ -33,7 +33,7 @@ type Options struct {
 	Unordered bool
 	// Supersede drops a row that waits together with a later one of its key. Only unconditional Puts permit that.
 	Supersede bool
-	// Settle is how long after an Unknown outcome the attempt may still be applied.
+	// Settle is the time after an Unknown outcome in which the attempt may still be applied.
 	Settle time.Duration
 	// SettleTimedOut is Settle for an attempt that timed out, counted from its end; 0 means Settle.
 	SettleTimedOut time.Duration
@@ -49,9 +49,9 @@ type Options struct {
 	SuspectUntil time.Time
 	// Backoff returns how long a row waits after its n-th failed attempt, if the failure is its own, not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting is how many rows of a lane may wait for earlier ones of their key before it stalls; 0 means 10,000.
+	// MaxWaiting is the number of rows waiting for earlier rows of their key at which a lane stalls; 0 means 10,000.
 	MaxWaiting int
-	// Lanes is the number of lanes; Route returns an ordering key's lane. If Route is nil, it is lane 0.
+	// Lanes is the number of lanes; Route returns an ordering key's lane. A nil Route means lane 0.
 	Lanes int
 	Route func(key []byte) int
 	// Woken, if not nil, is called when waiting rows of a lane may be sent.

@@ -144,7 +144,7 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
-// ReportWhole is like Report, for a complete input into one lane. It also reports the only value of 200 rows or more.
+// ReportWhole is like Report, for a complete input into one lane. It also reports a value that all of 200 rows have.
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {

@@ -81,7 +81,7 @@ func TestCeilingsHoldInEveryTenthOfSecond(t *testing.T) {
 			cfg := w.config(w.file("in.csv", shuffled(rows)))
 			cfg.Pacer = func() lanes.Pacer { return noted{sends: &left} }
 			set(&cfg.Lanes.Rates)
-			// Neither the initial savings nor the last request cause a wait.
+			// Neither the initial savings nor the last request causes a wait.
 			least := rows/rate - 0.02 - 0.2
 			if r := w.load(cfg); r.Written != rows || r.Seconds < least {
 				t.Errorf("%d written in %.3f s, want %.3f or more", r.Written, r.Seconds, least)

@@ -39,7 +39,7 @@ type Config struct {
 
 // Watch holds the observers of a load.
 type Watch struct {
-	// OnWait, if not nil, is told why a table operation waits for a silent endpoint, and for how long at most.
+	// OnWait, if not nil, is called with the reason and maximum time of a table operation's wait for a silent endpoint.
 	OnWait func(why string, most time.Duration)
 	// OnPlan, if not nil, is called before the first write.
 	OnPlan func(*plan.Plan)
@@ -54,7 +54,7 @@ type Watch struct {
 	Progress *ledger.Progress
 	// Monitor, if not nil, shows the state of the load while it runs.
 	Monitor *Monitor
-	// Ends, if not nil, is told which records were written, superseded or rejected. The rejected ones are then not kept.
+	// Ends, if not nil, receives the records that were written, superseded or rejected. Rejected ones are then not kept.
 	Ends ledger.Ends
 }
 
@@ -66,7 +66,7 @@ type Write struct {
 	Order      plan.Order
 	Marks      Marks
 	Compress   string // compress requests: on or off; "" is off
-	// Settle is how long an attempt of unknown outcome may still be applied; 0 means the request time-out.
+	// Settle is the time for which an attempt of unknown outcome may still be applied; 0 means the request time-out.
 	Settle time.Duration
 }
 

@@ -237,7 +237,7 @@ func (m *drawnLoad) settle(flip func() bool) {
 		o.mode, o.condition, o.deleteNull = table.Put, table.Ignore, false
 	}
 	if o.mode == table.Delete && o.condition == table.ExpectExist {
-		// Whether a repeated delete found its row is unknown, and so the number of rejects would be.
+		// A repeated delete does not tell whether the row was there, so the number of rejects would be unknown.
 		o.condition = table.Ignore
 	}
 	if m.hasBadFile() { // a record's outcome is visible only if no other record has its key

@@ -45,7 +45,7 @@ func rowsOf(header string, rows int, row func(i int) string) string {
 	return b.String()
 }
 
-// A late attempt is applied after lateness, or never if the machine pauses. Loads wait for it for settle.
+// A late attempt is applied after lateness, or never if the machine pauses. Loads allow for it during settle.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond

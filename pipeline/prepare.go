@@ -22,7 +22,7 @@ type Prepared struct {
 	hangUp  context.CancelFunc
 }
 
-// Former is what another process has prepared for the same load.
+// Former holds the results of another process's Prepare for the same load.
 type Former struct {
 	Job      *checkpoint.Job
 	Division []byte // division of its sources, as in source.Origin

@@ -600,7 +600,7 @@ func TestDeletingSelfDescribingRowsNeedsOnlyKeys(t *testing.T) {
 	w.wantRows(contents{"1": {"b": "1"}})
 }
 
-// The service numbers the rows, which have marks besides their cells.
+// The service numbers the rows, which have marks in addition to their cells.
 func TestSelfDescribingRowsAreNumbered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

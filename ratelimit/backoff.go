@@ -44,7 +44,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts at most a quarter of For between two calls, so that a process does not give up because it was paused.
+// Patience counts at most a quarter of For between two calls, so that a process does not give up because it was paused.
 type Patience struct {
 	For time.Duration // maximum time without progress; 0 means forever
 

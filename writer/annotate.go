@@ -150,8 +150,8 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 // Stamps makes timestamps for cells without one, in a table that keeps several versions. With the service's time, an
 // update sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
 //
-// A timestamp is the latest time that the service's clock can show. So it is not below that of any cell that the
-// service stamped or deleted before the row was sent, which could otherwise hide the new cell.
+// A timestamp is the latest time that the service's clock can show. So it is not below the timestamp of any cell that
+// the service stamped or deleted before the row was sent, which could otherwise hide the new cell.
 //
 // Only AtFault and Last are safe for concurrent use.
 type Stamps struct {

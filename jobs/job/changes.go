@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile has the changes since job.json was written, because rewriting it for each of many loads costs too much.
+// ChangesFile is the name of the file with the changes to job.json, which is too large to rewrite after every change.
 const ChangesFile = "job.changes"
 
 type change struct {

@@ -20,7 +20,7 @@ const (
 	mostLoads    = 2_000
 )
 
-// Version is the version of the format.
+// Version is the version of the format of job files.
 const Version = 1
 
 // File is a parsed job file. Variables in its values are not yet replaced.
@@ -54,7 +54,7 @@ type Setting struct {
 // Line returns the setting's line in the file, or 0 if it is not from the file.
 func (s *Setting) Line() int { return s.line }
 
-// Value returns the value of a key, or "" if it is not set.
+// Value returns the first value of a key, or "" if it is not set.
 func (s *Single) Value(key string) string {
 	if all := s.values(key); len(all) > 0 {
 		return all[0]

@@ -280,7 +280,7 @@ func ReadRecord(folder string) (*Record, error) {
 	return r, nil
 }
 
-// Find returns the folder of the unfinished job with this identity below a root, or "" if there is none.
+// Find returns the newest unfinished job with this identity below a root, and its folder, or "" if there is none.
 func Find(root, identity string) (folder string, r *Record, err error) {
 	folders, err := rundir.Folders(root)
 	for _, at := range folders {

@@ -603,8 +603,8 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input still has the content with which the unfinished load began. It is false for inputs of
-// more than headBytes, of which only the beginning is known.
+// Same reports whether an input is known to have the content with which the unfinished load began. It returns false for
+// inputs of more than headBytes, of which only the beginning is known.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })
@@ -636,7 +636,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 		Bad: noted, Gone: gone})
 }
 
-// Begin records, before the first row is sent, the inputs to be loaded into the table with that creation time.
+// Begin records, before the first row is sent, the inputs to be loaded into the table with this creation time.
 func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	if s.ledger == nil {
 		return nil

@@ -42,7 +42,7 @@ type Plan struct {
 	ID      string    `json:"id"`      // all other objects of the job contain it
 	Planned time.Time `json:"planned"`
 
-	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
+	// Endpoint and Instance identify the service, by flags, environment or profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
 

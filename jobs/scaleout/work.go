@@ -22,7 +22,7 @@ const (
 )
 
 // Work takes tasks until the job is done, as do any number of other processes. It takes over the tasks of lost
-// processes. The summary is that of the whole job. A permanent refusal by the service, or a stop, ends all processes.
+// processes. The summary covers the whole job. A permanent refusal by the service, or a stop, ends all processes.
 func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	defer func() { j.stopRefused(ctx, err) }()
 	stop := func() error { return nil }

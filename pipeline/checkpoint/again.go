@@ -48,7 +48,7 @@ func (s *State) FirstOpens() map[int]int64 {
 // ReadAgain makes the snapshot the base of an attempt that reads live sources. Records that are read again may have
 // changed, and get new numbers above all earlier ones. All records before each source's Start are final.
 //
-// It returns how many of the counted records are read again, including unfinished ones. Numbers of records read after
+// ReadAgain returns how many counted records are read again, including unfinished ones. Numbers of records read after
 // the snapshot may be used again, because the run's files are truncated to the snapshot.
 func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	starts := map[int]Start{}

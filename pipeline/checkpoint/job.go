@@ -36,7 +36,7 @@ type Job struct {
 	Division string `json:"division,omitempty"`
 	// Order is the SHA-256 of OrderFile; "" if the inputs are read in their own order.
 	Order string `json:"order,omitempty"`
-	// Chosen are the inputs that the first attempt chose from those that its arguments match; nil means all.
+	// Chosen holds the inputs that the first attempt chose among the matches of its arguments; nil means all.
 	Chosen []string `json:"chosen,omitempty"`
 	// Indexes are added to a table that the run creates, after the rows are written.
 	Indexes      []table.Index `json:"indexes,omitempty"`

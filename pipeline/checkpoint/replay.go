@@ -19,7 +19,7 @@ func NewReplay(s *State, ordered bool) *Replay {
 	return r
 }
 
-// Row reports whether a record with a key is final or may have been sent. In source order, call it in that order.
+// Row reports whether a record with a key is final or may have been sent. If rows are ordered, call it in source order.
 func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool) {
 	p := At(source, record)
 	switch {

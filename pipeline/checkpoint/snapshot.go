@@ -29,11 +29,11 @@ type About struct {
 	Ordered bool      `json:"ordered"` // rows of a key are written in source order
 	// Settled means that no attempt to write a row is in flight or may still be applied.
 	Settled bool `json:"settled"`
-	// Settle is how long an attempt of unknown outcome may still be applied.
+	// Settle is the time for which an attempt of unknown outcome may still be applied.
 	Settle time.Duration `json:"settle"`
 	// Uptime is the same moment as Time, by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is how long after Time requests for keys without a row in Out may still be applied, and nothing may be sent.
+	// HoldFor is the time after Time in which requests for keys without a row in Out may be applied. Nothing is sent then.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
 	// Tables holds each table's creation time, in µs of the service's clock. A table with a later one lacks the rows.

@@ -26,7 +26,7 @@ type State struct {
 type Piece struct {
 	Lower   []byte // encoding of the first key, nil in the first piece; a piece ends where the next begins
 	Waiting Set    // records with a key of the piece that are queued or that an earlier attempt left unfinished
-	// Allowance is how many of the piece's first unfinished rows, in source order, may be sent before the next state.
+	// Allowance is the number of rows, the piece's first unfinished ones in source order, that may precede the next state.
 	Allowance int64
 }
 
@@ -169,7 +169,7 @@ func join(pieces []Piece) []Piece {
 	})
 }
 
-// Continue merges an attempt's pieces into those of base, its first state. again holds the records that the attempt has
+// Continue merges an attempt's pieces into base's, its first state. again holds the records that the attempt has
 // read. Records waiting in base wait until they are read again; final ones remain final. Allowances of base remain
 // valid, as their rows may still be applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {

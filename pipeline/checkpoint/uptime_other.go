@@ -2,5 +2,5 @@
 
 package checkpoint
 
-// Now returns the zero Uptime: there is no such clock.
+// Now returns the zero Uptime: this system has no clock that counts from boot.
 func Now() Uptime { return Uptime{} }

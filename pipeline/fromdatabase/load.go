@@ -169,7 +169,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = sqltable.New(read)
 }
 
-// Ended tells the user the final notes of the load.
+// Ended shows the user the final notes of the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
 		l.say.Line("reading waited %v while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)

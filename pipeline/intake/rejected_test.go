@@ -288,7 +288,7 @@ func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	}
 }
 
-// These bytes stand for a key in comparisons in which the key itself cannot be compared.
+// The bytes of key fields stand for a key in comparisons in which the key itself cannot be compared.
 func TestKeyFieldBytesAreEqualExactlyIfValuesAre(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	fields := [][]table.Value{{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")},

@@ -17,7 +17,7 @@ type Resumed struct {
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records tells what is known of records. One goroutine calls it in reading order, or many if sources are parallel.
+// Records tells what is known about records. One goroutine calls it in reading order, or many if sources are parallel.
 type Records interface {
 	// Row reports whether a record with a key is final or, if not, may have been sent.
 	Row(source int, record int64, key []byte) (final, suspect bool)

@@ -23,7 +23,7 @@ type Load struct {
 	Ordered      bool            // rows of a key are written in the order of the inputs
 	Rows         []progress.Fact // how rows are written
 	PolicyNow    time.Time       // the time from which ages are counted
-	// Settle is how long an attempt of unknown outcome may still be applied; Request is the time-out of a request.
+	// Settle is the time for which an attempt of unknown outcome may still be applied, Request the time-out of a request.
 	Settle, Request time.Duration
 	Resume          Resume
 	Invocation      Invocation

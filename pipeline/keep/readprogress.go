@@ -180,7 +180,7 @@ func (k *ReadProgress) Reached(p *intake.Parsed) bool {
 	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
-// ForIntake returns what the intake needs to know of the previous attempt; nil if there was none.
+// ForIntake returns what the intake needs to know about the previous attempt, or nil if there was none.
 func (k *ReadProgress) ForIntake() *intake.Resumed {
 	b := k.leftover.from
 	if b == nil {

@@ -156,7 +156,7 @@ func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sen
 	return &staleGuard{Sender: s, mayAct: c.MayAct, halted: halted}
 }
 
-// Post waits for a checkpoint if the last one is too old. It returns errNotSent if the load stops before that.
+// Post waits while the last checkpoint is too old or the lease is lost. It returns errNotSent if the load stops first.
 func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
 		if g.isFresh() && (g.mayAct == nil || g.mayAct() == nil) {

@@ -15,7 +15,7 @@ type Config struct {
 	Rates        Rates
 	Shared       *SharedLimits // limits shared with other loads of the process; nil means none
 	FlushRequest *FlushRequest // lets batches be sent before they are full; may be nil
-	// RetryFor is how long a partition may make no progress before the load gives up; 0 means pipeline.DefaultRetryFor.
+	// RetryFor is the time without progress of a partition after which the load fails; 0 means pipeline.DefaultRetryFor.
 	RetryFor time.Duration
 	Backoff  ratelimit.Backoff // waits between attempts of a row; zero means 50 ms growing to 5 s
 }

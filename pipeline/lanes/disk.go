@@ -54,7 +54,7 @@ func (s *Set) StartJobs(now time.Time) {
 	}
 }
 
-// JobDone takes a job that has run. Its error stops the load; write errors do not, as the rows stay in memory.
+// JobDone takes a job that has run. An error stops the load, but not an error of writing: then rows stay in memory.
 func (s *Set) JobDone(j *shuffle.Job) error {
 	s.disk.busy--
 	if err := j.WriteError(); err != nil {

@@ -109,7 +109,7 @@ func (f *flights) free(n *flight) {
 	f.idle = append(f.idle, n)
 }
 
-// The time without any answer that counts as silence is the largest of these that applies.
+// A time without any answer counts as silence if it exceeds all of these that apply.
 const (
 	silentLeast = 3 * time.Second
 	silentFirst = 10 * time.Second // silence before the first answer

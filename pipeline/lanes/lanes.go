@@ -53,7 +53,7 @@ type Options struct {
 	Counts       *ledger.Counted
 	Learnt       *writer.Size // limit of bodies, learnt from a gateway's refusals
 	Indexes      int          // number of the table's secondary indexes
-	// RowBytes is the bytes added to every row when it is sent; RowExtra, if not nil, returns those added to one row.
+	// RowBytes is the number of bytes added to every row when it is sent. RowExtra, if not nil, returns more for one row.
 	RowBytes int
 	RowExtra func(table.Ref) int
 	Leaves   func(*partitioner.Flight) error // called with a batch before it is sent; an error stops the load
@@ -92,7 +92,7 @@ func New(m *partitioner.Map, o *Options) *Set {
 	return s
 }
 
-// CutBy sets how batches are cut, except for what lanes decide. o.Final and allWritten are told of final rows.
+// CutBy sets how batches are cut, except for what lanes decide. o.Final and allWritten are called with final rows.
 func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	final := o.Final
 	o.Lanes, o.Route = len(s.all), s.Partitions.Find

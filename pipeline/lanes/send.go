@@ -113,7 +113,7 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 		if f.probe {
 			l.health.probing--
 		}
-		// Pacers identify a request by the time at which they were told that it was sent.
+		// Pacers identify a request by the time passed to Sent.
 		s.ceilings.tables.landed(l, f.left, r.done, &a)
 		changed = l.landed(f.left, r.done, a, s.options.Backoff)
 		s.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)

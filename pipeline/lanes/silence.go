@@ -9,7 +9,7 @@ import (
 
 // A service that accepts requests without answering would hold every worker until the time-out, long after it has
 // recovered. So a request that is silent for much longer than usual no longer counts as in flight, and another worker
-// takes its place. It keeps its rows until it is answered or times out, so that no row is sent twice or overtaken. A
+// takes its place. Its rows remain with it until it is answered or times out, so none is sent twice or overtaken. A
 // lane without an answer since is probed with single rows, one lane after another, even if all lanes are silent.
 
 const (

@@ -128,7 +128,7 @@ func TestSilentLaneIsProbedUntilAnswered(t *testing.T) {
 	s.heardOf(a, probe, time.Millisecond)
 	conformance.True(t, !a.health.hung && s.hearing.hung == 1 && s.hearing.probes == 2 && s.mayProbe(),
 		"%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
-	// That an earlier request is silent says nothing about later ones.
+	// The silence of an earlier request says nothing about later ones.
 	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung, "an answered lane is silent")
 }
 

@@ -15,7 +15,7 @@ const (
 	rateMemory  = 5 * time.Second // approximate time over which a lane's rate is measured
 )
 
-// A partition is named as the slowest if its rows have waited for at least each of these.
+// A partition is named as the slowest if the waiting time of its rows reaches all of these limits.
 const (
 	slowestLeast = time.Second
 	slowestShare = 0.25 // as a share of the load's time

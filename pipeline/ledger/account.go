@@ -19,7 +19,7 @@ type rejects interface {
 // ErrLimit ends a load in which too many rows were rejected.
 var ErrLimit = errors.New("too many rejected rows")
 
-// Ends is told, once, how each record of a load without conditions ends. A record is given by its source and its
+// Ends receives, once, the end of each record of a load without conditions. A record is given by its source and its
 // number, from 0. One goroutine of the load calls the methods, so they must not block. A record never reported is
 // unfinished.
 type Ends interface {

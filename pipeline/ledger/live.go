@@ -53,7 +53,7 @@ type ReportMoment struct {
 // maxMoments limits the sources with moments in a report.
 const maxMoments = 1000
 
-// BeginMoments begins the moments of a load, with those of earlier attempts.
+// BeginMoments begins to note when live sources are read, and takes over the moments of earlier attempts.
 func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	r.Position = planned.Position
 	if r.Live = planned.Live; !r.Live {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MaxErrors is the number of rejected rows above which the load stops.
+// MaxErrors is the number or share of rejected rows above which the load stops.
 type MaxErrors struct {
 	Rows    int64 // -1 means no limit
 	Percent float64

@@ -20,7 +20,7 @@ type repeatedRows struct {
 	line    []byte
 }
 
-// DoubtBytes names the checkpoint counter for the length of the file.
+// DoubtBytes names the checkpoint counter for the length of the file of repeated rows.
 const DoubtBytes = "doubt_bytes"
 
 // OpenRepeatedRows opens the file in a run folder and truncates it to keep bytes, as of the last checkpoint.

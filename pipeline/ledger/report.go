@@ -89,7 +89,7 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // number of attempts, including this one; counters cover all of them
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt began the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again that an earlier attempt may have sent
-	// LateUntil is when, by the service's clock, no request repeats rows any more; zero unless Checkpoint.Repeats is set.
+	// LateUntil is the service's time after which no request repeats rows; zero unless Checkpoint.Repeats is set.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // when the first attempt began
@@ -191,7 +191,7 @@ type ReportTime struct {
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	// CPUWaitSeconds is how long threads of the process were ready to run but had no processor.
+	// CPUWaitSeconds is the time that threads of the process were ready to run but had no processor.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 	Allocations    uint64  `json:"allocations"`     // number of heap allocations
 	AllocatedBytes uint64  `json:"allocated_bytes"` // bytes of these allocations

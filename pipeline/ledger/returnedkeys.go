@@ -35,7 +35,7 @@ func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	return k
 }
 
-// ReturnedBytes names the checkpoint counter for the length of the file.
+// ReturnedBytes names the checkpoint counter for the length of the file of returned keys.
 const ReturnedBytes = "returned_bytes"
 
 // OpenReturnedKeys creates the file or, for a resumed load, truncates it to the length keep, which the checkpoint

@@ -116,7 +116,7 @@ func (o *Option) InJobs(command string) bool {
 	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
 }
 
-// Value returns a command's value of an option, or the option's default: a text, switch, number, duration or list.
+// Value returns a command's value of an option, or its default: a text, switch, number, duration, list or map.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
 	if !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name) {
@@ -155,7 +155,7 @@ func (c *Command) Clear(names ...string) {
 	c.Zeros = slices.DeleteFunc(slices.Clone(c.Zeros), func(name string) bool { return slices.Contains(names, name) })
 }
 
-// After takes options that the command does not set from an earlier command. Lists of both are joined.
+// After takes options that the command does not set from an earlier command, and joins repeatable options of both.
 func (c *Command) After(before *Command) {
 	for name, o := range byName {
 		now, was := o.of(c), o.of(before)

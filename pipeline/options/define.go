@@ -19,7 +19,7 @@ var (
 	defineIndex  = regexp.MustCompile(`^\s*(local\s+)?index\s+([A-Za-z0-9_]+)\s*\(([^()]+)\)(.*)$`)
 )
 
-// Define parses the predefined columns and secondary indexes of a new table. Missing types are those of the load.
+// Define parses the predefined columns and secondary indexes of a new table. The load determines missing types.
 func Define(texts []string, to *plan.Target) error {
 	if len(texts) > 0 && to.Defined == nil {
 		to.Defined = map[string]table.Type{}

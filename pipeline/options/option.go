@@ -45,7 +45,7 @@ type Option struct {
 	field []int // index of its field in Command
 }
 
-// Kind is how the value of an option is written.
+// Kind is the syntax of an option's value.
 type Kind int
 
 const (
@@ -105,7 +105,7 @@ const (
 	NotInJobs
 )
 
-// Find returns the option with the given name, preferably that of loads, or nil.
+// Find returns the option with the given name, preferably a load's, or nil.
 func Find(name string) *Option { return byName[name] }
 
 // Of returns the options of a set of commands, in the order of help.

@@ -49,7 +49,7 @@ type Values struct {
 	PathColumns bool     `json:"path-columns,omitempty"` // make a column of each folder named name=value
 }
 
-// Mapping assigns input to columns.
+// Mapping assigns input columns to table columns.
 type Mapping struct {
 	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR] of each primary-key column, in order
 	Set           []string          `json:"set,omitzero"`      // attributes NAME[:TYPE]=EXPR, computed from input columns

@@ -65,7 +65,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		}
 		name := progress.Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
 		if p.Live {
-			// Its content may change. No flag accepts changed records.
+			// A live source's content may change. No flag accepts changed records.
 			facts = append(facts, name, progress.Fact{Name: "schema of " + s.Name, Value: id.Schema})
 			continue
 		}

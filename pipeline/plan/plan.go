@@ -382,7 +382,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 }
 
 // cannotLoad turns an error about an input into a usage error, as nothing was written and the inputs cannot be loaded.
-// It does not change errors of an interruption or a silent server, after which the same command may succeed later.
+// Errors of an interruption or a silent server remain, because the same command may succeed later.
 func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is what the user requests of a load. It has many fields, one for each thing that the user may set.
+// Request is the user's request for a load. It has many fields, one for each thing that the user may set.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -66,7 +66,7 @@ type Request struct {
 	// Items, if not nil, are inputs of an earlier plan, which alone are loaded. ItemsOf is the size of all its inputs.
 	Items   []input.Item
 	ItemsOf int64
-	// Separator is what an earlier attempt chose for splice(auto, …); 0 means that it is chosen now.
+	// Separator is the character that an earlier attempt chose for splice(auto, …); 0 means none yet.
 	Separator rune
 	// MostInputs limits how many files, from all over the inputs, are opened for a plan that loads nothing; 0 means all.
 	MostInputs int
@@ -80,7 +80,7 @@ type Inferred struct {
 	Asked bool       // the column accepts the values that it would with --type
 }
 
-// Known says how the types of existing table columns affect those of the input.
+// Known says how the types of existing table columns affect the input's types.
 type Known uint8
 
 const (
@@ -106,7 +106,7 @@ type Read struct {
 	Find           input.Options   // how arguments are interpreted, without Stdin
 	// Sources, if not nil, is the origin of rows that do not come from files. Request.Inputs then only names it.
 	Sources source.Origin
-	// Archived means that a live source stands for an archive of it, which will be loaded instead.
+	// Archived means that a live source is planned in place of its archive, which will be loaded.
 	Archived bool
 	// Merges means that a live source is merged into the table with --mode update, so that cells lost in the source stay.
 	Merges bool

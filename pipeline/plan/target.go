@@ -120,7 +120,7 @@ func (p *Plan) Table() *client.Table {
 }
 
 // Window returns a function that returns the range of timestamps, in milliseconds, that the table may accept now, from
-// from to to, which is excluded. Only the service knows its clock and decides. It is nil for rows already in the table.
+// from to to, which is excluded. Only the service knows its clock and decides. Rows already in the table get nil.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil

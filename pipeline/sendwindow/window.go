@@ -22,9 +22,9 @@ const (
 // requests then take about that long if the link is the bottleneck; otherwise the window is too large to matter.
 //
 // A limit that grew and shrank by fixed steps would have to guess when to do so. The bytes delivered show it at once:
-// the window of a fast link opens with the first answer, and that of a failing link closes with the next.
+// the window of a fast link opens with the first answer, and the window of a failing link closes with the next.
 //
-// It is not safe for concurrent use.
+// A Window is not safe for concurrent use.
 type Window struct {
 	aim     time.Duration // time within which requests should come back
 	usual   time.Duration // aim, unless the service takes longer

@@ -212,7 +212,7 @@ func (s *survey) divides(parts []*column) float64 {
 			factor *= own
 		}
 	}
-	// The size of the largest value already reflects the division of the present rows.
+	// The largest value's size already reflects how the present rows divide, so that factor is removed.
 	now, _ := s.kept.groups(identitiesOf(parts)...)
 	first, _ := s.kept.groups(parts[0].identity())
 	return max(1, factor/max(1, float64(now)/float64(first)))

@@ -194,7 +194,7 @@ func openBenchFiles(c *call) (f *benchFiles, err error) {
 func (f *benchFiles) write(r *result.Result) (err error) {
 	var text bytes.Buffer
 	if f.stream != nil {
-		// A single write, so that two runs appending to one file do not interleave.
+		// The result is written at once, so that two runs appending to one file do not interleave.
 		r.WriteBenchmark(&text)
 		if _, err = f.stream.Write(text.Bytes()); err != nil {
 			err = fmt.Errorf("write --benchfmt: %w", err)

@@ -399,7 +399,7 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge returns how rows differ from those that the records leave by replacing or (if update) merging rows, or "".
+// Judge returns how rows differ from the result of replacing or (if update) merging rows by the records, or "".
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {

@@ -127,7 +127,7 @@ func TestNoFlagHasTwoDefaults(t *testing.T) {
 	conformance.True(t, flags >= 300, "only %d flags were looked at", flags)
 }
 
-// TestPagesNameExistingFlags looks at the commands in code blocks, also those that need a service and are not run.
+// TestPagesNameExistingFlags looks at all commands in code blocks, even if they need a service and are not run.
 func TestPagesNameExistingFlags(t *testing.T) {
 	known, flags := map[string]bool{}, 0
 	eachFlag(func(command string, f cli.Flag) {

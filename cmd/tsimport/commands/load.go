@@ -64,7 +64,7 @@ type kind interface {
 	begin(c *call, cfg *pipeline.Config, t *target) error
 	// Compared turns the configuration into one for a comparison with the table.
 	Compared(cfg *pipeline.Config)
-	// Ended gives the user the final notes of the load.
+	// Ended shows the user the final notes of the load.
 	Ended(report *pipeline.Report)
 }
 

@@ -35,7 +35,7 @@ func (e *Extent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Object is an object that a Writer has put.
+// Object is an object that a Writer or a Sorted has put.
 type Object struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
