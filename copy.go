@@ -25,8 +25,8 @@ type CopyRequest struct {
 	Running
 }
 
-// Copy copies the rows of a table into another, with all versions of their cells and their timestamps, as the command
-// tsimport copy does. Calling it again with the same request resumes an unfinished copy.
+// Copy copies the rows of a table into another, with their cells' timestamps and, unless Versions is set, all versions,
+// like the command tsimport copy. Calling Copy again with the same request resumes an unfinished copy.
 //
 // Copy returns ErrTableMissing if the source, or the target without Create, is missing. Other errors are as for Load.
 func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {

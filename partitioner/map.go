@@ -117,7 +117,7 @@ type TableBounds struct {
 	Bounds []table.Value
 }
 
-// NewTablesMap makes the map of a load into several tables, in name order. Between them are gaps for unknown tables.
+// NewTablesMap makes the map of a load into several tables, given in name order, with gaps for unknown ones between.
 func NewTablesMap(known []TableBounds) *Map {
 	m := &Map{tables: []string{""}}
 	add := func(name string, key []byte, v table.Value) {

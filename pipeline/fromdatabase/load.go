@@ -81,7 +81,7 @@ func Of(r *options.Command, say words.Say) (*Load, error) {
 	return &Load{sqltable.New(*cfg), *cfg, say}, nil
 }
 
-// Share makes the load read its table at the same moment as the other loads of its job.
+// Share makes the load read its table as of the same moment as the other loads of its job.
 func (l *Load) Share(with *sqltable.Moments) {
 	if l.read.Moment = with.Of(l.read.Server); l.read.Moment != nil {
 		l.Origin = sqltable.New(l.read)

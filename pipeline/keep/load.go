@@ -71,7 +71,7 @@ type Checkpoint struct {
 	// Repeats means that each key has one row, for which every attempt sends the same bytes, so that late requests change
 	// nothing. The load then does not wait for them, and Report.LateUntil says until when they may be applied.
 	Repeats bool
-	// None means that neither checkpoints nor the job are kept, because the load's rows cannot be read again.
+	// None means that neither checkpoints nor the job are kept, for example because the rows cannot be read again.
 	None bool
 }
 

@@ -58,7 +58,7 @@ type Resumed struct {
 	Rereads []string
 }
 
-// Point is the state from which a run starts. It is empty in the first attempt.
+// Point is the state from which a run starts. In the first attempt, it has no Snapshot.
 type Point struct {
 	Load     *Load
 	Job      *checkpoint.Job
