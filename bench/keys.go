@@ -22,7 +22,7 @@ type KeyColumn struct {
 	Text bool
 }
 
-// Parameters of ZipfKeys: of a million values, the most frequent one has about an eighth of the rows.
+// Parameters of ZipfKeys. The most frequent of the million values has about an eighth of the rows.
 const (
 	zipfValues   = 1_000_000
 	zipfExponent = 1.1
@@ -37,7 +37,7 @@ type Keys struct {
 	cards *cardGenerator
 }
 
-// NewKeys returns a generator. StudentCardKeys are tuned for the given number of rows; more keys can be generated.
+// NewKeys returns a generator of keys. StudentCardKeys are laid out for rows keys, but Next may return more.
 func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	k := &Keys{kind: kind, seed: mix(seed)}
 	switch kind {
@@ -63,7 +63,7 @@ func (k *Keys) Columns() []KeyColumn {
 	return []KeyColumn{{Name: "id"}}
 }
 
-// Next returns the next key, in the memory of its arguments: the integers of all columns in order, with 0 in place of
+// Next returns the next key, reusing its arguments' memory: the integers of all columns in order, with 0 in place of
 // the string column, and the string.
 func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	n := k.n

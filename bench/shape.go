@@ -66,8 +66,8 @@ func Shapes() []Shape {
 	}
 }
 
-// OddShapes returns extreme shapes: a cell of 4 KiB, 64 KiB or just under 2 MiB; 1,000 short columns; twelve empty
-// columns; and twelve columns with names of the maximum length.
+// OddShapes returns extreme shapes: a cell of 4 KiB, 64 KiB or just under 2 MiB; 1,000 short columns; eleven empty
+// columns; and eleven columns with names of the maximum length.
 func OddShapes() []Shape {
 	id := ShapeColumn{"id", IntegerValues, 9}
 	many, null, long := Shape{Name: "1000", Columns: []ShapeColumn{id}}, Shape{Name: "null", Columns: []ShapeColumn{id}},
@@ -128,7 +128,7 @@ func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) err
 	return nil
 }
 
-// EachRow calls each with the fields of every row of WriteCSV, in the same order. They are valid during the call.
+// EachRow calls each with the fields of every row of WriteCSV, in the same order.
 func (s Shape) EachRow(rows, seed uint64, each func(fields []string)) error {
 	if rows == 0 || rows > LastID-FirstID+1 {
 		return errTooManyRows

@@ -33,7 +33,7 @@ type StudentCards struct {
 	From  time.Time // time of the first purchase; zero means 2024-01-01T00:00:00Z
 }
 
-// DefaultDays is the number of days over which purchases are spread.
+// DefaultDays is the number of days over which purchases are spread if StudentCards.Days is 0.
 const DefaultDays = 90
 
 // The shape of the dataset.
@@ -151,7 +151,7 @@ func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	// Devices take turns. Each turn starts at a different device.
 	turn, place := arrival/g.devices, arrival%g.devices
 	device = g.deviceIDs.at((arrival + mix(g.seed^turn)) % g.devices)
-	// Each turn has its own range of numbers, so the numbers of a device grow. Devices may be up to a round ahead.
+	// Each turn has its own range of numbers, so a device's numbers grow. A device may be up to a round ahead.
 	order = firstOrder + turn*((g.devices+sameOrder-1)/sameOrder) + place/sameOrder
 	order += mix(g.seed^0x0de4^device) % max(1, g.cards/sameOrder)
 	return card, device, order

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// BenchmarkSmallLoads measures loads of few rows, which mostly cost a process, its files and its syncs.
+// BenchmarkSmallLoads measures loads of few rows, whose cost is mostly that of a process, its files and its syncs.
 func BenchmarkSmallLoads(b *testing.B) {
 	server := startServe(b)
 	target := func(name string) string {

@@ -129,7 +129,7 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 		return
 	}
 	exec(grant)
-	// Each address has a password, but only the last one is right. No file that is left may contain one.
+	// A password in the address is refused, and so is a wrong one. No output or file may contain a password.
 	guarded := strings.Replace(address("shop_orders"), user, "guarded@", 1)
 	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:geheim-right@", 1), guarded, guarded} {
 		p.env = []string{variable + "=wrong-geheim"}
@@ -366,7 +366,7 @@ func TestRetryRejectsKeepsFormatsApart(t *testing.T) {
 	p.ends(2, []string{"load", "--retry-rejects", "run"}, "load each one separately")
 }
 
-// TestSmallLoad loads, verifies and drops a table, on the instance of TABLESTORE_TEST_… (make real) if that is set.
+// TestSmallLoad loads, verifies and drops a table, on the instance in TABLESTORE_TEST_… (make real) if that is set.
 func TestSmallLoad(t *testing.T) {
 	var env []string
 	for _, name := range []string{"ENDPOINT", "INSTANCE", "ACCESS_KEY_ID", "ACCESS_KEY_SECRET"} {
@@ -447,7 +447,7 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 }
 
 // TestResumeCost kills a load after 90 % of its rows, with one partition ten times slower than the others. It measures
-// the time that resuming takes, and the rows that are written again: those in flight and about one second's worth.
+// how long resuming takes, and how many rows are written again: those in flight and about one second's worth.
 func TestResumeCost(t *testing.T) {
 	if *resumeRows == 0 {
 		t.Skip("set -resume-rows (make crash), on a machine that does nothing else")

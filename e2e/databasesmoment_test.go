@@ -30,7 +30,7 @@ var (
 	momentTables = flag.Int("moment.tables", 20, "how many tables it loads")
 )
 
-// The number of accounts per table, and the initial amount of each.
+// The number of accounts per table, the initial amount of each, and the number of concurrent writers.
 const (
 	momentAccounts = 20
 	momentAmount   = 100
@@ -254,7 +254,7 @@ func TestDatabasesReportLostSnapshot(t *testing.T) {
 	})
 }
 
-// TestDatabasesAreReadByFewSessions lacks sessions or rights. Tables must still be from one moment, with a warning.
+// TestDatabasesAreReadByFewSessions lacks sessions or rights. A warning is wanted; tables must still be of one moment.
 func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	banks(t, 10, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -290,7 +290,7 @@ func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	})
 }
 
-// TestDatabasesReadByResumedJobAreReported checks that remaining tables from another moment are reported or refused.
+// TestDatabasesReadByResumedJobAreReported resumes at a later moment. Remaining tables must be reported or refused.
 func TestDatabasesReadByResumedJobAreReported(t *testing.T) {
 	banks(t, 30, func(b *bank) {
 		s := startServe(b, "--memory")
@@ -315,7 +315,7 @@ func TestDatabasesReadByResumedJobAreReported(t *testing.T) {
 	})
 }
 
-// TestDatabasesShardsAreLoadedAsOneTable kills and resumes a load of several tables as one, verifies and syncs it.
+// TestDatabasesShardsAreLoadedAsOneTable kills and resumes a load of several tables as one, then verifies and syncs it.
 func TestDatabasesShardsAreLoadedAsOneTable(t *testing.T) {
 	banks(t, 1, func(b *bank) {
 		for n := range 3 {

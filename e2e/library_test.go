@@ -61,7 +61,7 @@ func proxied(t *testing.T) (version string, env []string) {
 const module = "example.com/tsimport"
 
 // A program in another module gets the library from a proxy, is built without a network, and loads into tsimport serve
-// while the command loads into the same table. The command reports its version if made by go install, go run or dist.
+// while the command loads into the same table. The command reports its version if built by go install, go run or dist.
 func TestOtherModuleUsesLibrary(t *testing.T) {
 	dir := t.TempDir()
 	version, env := proxied(t)

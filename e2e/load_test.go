@@ -80,7 +80,7 @@ func TestSignalsStopLoad(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignalsDoNotStopLoad ignores signals like nohup (SIGHUP) and a shell's background jobs (SIGINT).
+// TestIgnoredSignalsDoNotStopLoad ignores signals as nohup (SIGHUP) and a shell's background jobs (SIGINT) do.
 func TestIgnoredSignalsDoNotStopLoad(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

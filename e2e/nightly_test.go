@@ -143,7 +143,7 @@ func (h *host) told(n *night, metrics string) {
 	h.raises("tsimport", n, n.Alerts, series)
 }
 
-// TestCronMailsErrorsOfNight runs the line in the crontab like cron, in a shell with four variables.
+// TestCronMailsErrorsOfNight runs the crontab's line as cron does, in a shell with four variables.
 func TestCronMailsErrorsOfNight(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))

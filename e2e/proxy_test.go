@@ -32,8 +32,8 @@ type answer struct {
 // trouble is what a hostile network does with one request. Each call of forward forwards the request.
 type trouble func(forward func() answer) answer
 
-// troubledTimeout is the time-out of requests through a hostile network. It is short, so that late ones arrive soon.
-// Once troubledSettle has passed after it, nothing is applied, however slow the machine is.
+// troubledTimeout is the time-out of requests through a hostile network. It is short, so that late ones arrive soon. No
+// request is applied later than troubledSettle after its time-out, even on a slow machine.
 const (
 	troubledTimeout = 700 * time.Millisecond
 	troubledSettle  = 2 * time.Second

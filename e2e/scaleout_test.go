@@ -33,7 +33,7 @@ func (p *place) status(job string) (s jobStatus) {
 	return s
 }
 
-// TestProcessesShareOneLoad kills a process while it writes. jobs/scaleout tests all orders of deaths and faults.
+// TestProcessesShareOneLoad kills a process while it writes. jobs/scaleout tests other deaths and faults.
 func TestProcessesShareOneLoad(t *testing.T) {
 	t.Parallel()
 	const records, keys = 12_000, 700

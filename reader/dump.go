@@ -41,7 +41,7 @@ type dumpFormat struct {
 
 func (f *dumpFormat) String() string { return f.name }
 
-// Is reports whether head begins as dumps do.
+// Is reports whether head begins like a dump of the format.
 func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
 type dumpRows interface {

@@ -24,7 +24,7 @@ type csvText struct {
 
 func (*csvFormat) String() string { return "csv" }
 
-// Is always returns true, because all other formats are tried first.
+// Is returns true, because CSV is tried last.
 func (*csvFormat) Is(string, []byte) bool { return true }
 
 func (*csvFormat) open(f *File) error {

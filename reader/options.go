@@ -14,7 +14,7 @@ const (
 	MaxRecordBytes    = 64 << 20 // in a longer record a quote is taken to be unclosed, regardless of memory
 )
 
-// Options controls how sources are read. The zero value detects whatever can be detected.
+// Options controls how sources are read. The zero value detects formats, but not dialects.
 type Options struct {
 	Format     Format      // nil means detected by content and name
 	Dialect    csv.Dialect // for CSV; the zero Dialect means csv.Default, with tabs for .tsv and .tab, and any line end

@@ -250,7 +250,7 @@ const slack = 64 << 10
 // room returns a buffer for n bytes of text, a used one if possible.
 func room(n int) []byte {
 	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 {
-		// A used buffer may be shorter by the beginning of its split's first piece.
+		// Half the slack suffices, because a used buffer may lack the start of its split's first piece.
 		return (*used)[:n]
 	}
 	return make([]byte, n, n+min(n, slack)) // a small file has no next piece

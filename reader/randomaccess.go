@@ -45,7 +45,7 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any range cheaply: of Parquet with small pages, Arrow, CSV, JSON lines.
+// Divisible reports whether LoadStretch loads any range cheaply, as in CSV, JSON lines, Arrow and small-paged Parquet.
 func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }

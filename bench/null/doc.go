@@ -1,3 +1,3 @@
-// Package null is a Tablestore that acknowledges every write and stores nothing, to measure the client's cost of a row.
+// Package null is a Tablestore that acknowledges every write and stores nothing, to measure the client's cost per row.
 // Its Server counts the rows written, and answers reads with rows made by RowsOf.
 package null

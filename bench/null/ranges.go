@@ -37,7 +37,7 @@ var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 // pageHeader precedes the rows of an answer.
 var pageHeader = []byte{0x75, 0, 0, 0}
 
-// RowsOf generates the rows of a shape that WriteCSV writes with the same seed. The first column is the key.
+// RowsOf generates the rows that shape.WriteCSV writes for the same number and seed. The first column is the key.
 func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
 	var names []plainbuffer.Name
@@ -67,7 +67,7 @@ func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	return s, nil
 }
 
-// ValueOf parses the text of a value of this kind.
+// ValueOf parses text as a value of the given kind.
 func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	switch kind {
 	case bench.IntegerValues:

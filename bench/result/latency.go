@@ -9,7 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Quantiles are the quantiles that results report.
+// Quantiles lists the latency quantiles of a result, as fractions.
 var Quantiles = []float64{.5, .75, .9, .95, .99, .999, .9999}
 
 // Latency is a distribution of durations in milliseconds.
@@ -21,7 +21,7 @@ type Latency struct {
 	Max   float64   `json:"max_ms"`
 }
 
-// P returns the latency at one of Quantiles in milliseconds, or 0 if none was recorded.
+// P returns the latency in milliseconds at one of Quantiles, or 0 if there is none.
 func (l *Latency) P(quantile float64) float64 {
 	if i := slices.Index(Quantiles, quantile); i >= 0 && i < len(l.At) {
 		return l.At[i]
@@ -42,7 +42,7 @@ func newHistogram() histogram {
 func (h histogram) add(d time.Duration) { h.addTimes(d, 1) }
 
 func (h histogram) addTimes(d time.Duration, n int64) {
-	// The value is within bounds, so the only possible error cannot occur.
+	// RecordValues fails only if a value is out of range, and this one is clamped.
 	_ = h.RecordValues(min(max(d.Microseconds(), 1), longestTracked.Microseconds()), n)
 }
 
@@ -59,7 +59,7 @@ func (h histogram) latency() Latency {
 	return l
 }
 
-// Counts is a histogram of durations in microseconds, rounded to seven binary digits (an error of at most 0.8 %).
+// Counts is a histogram of durations in microseconds, rounded to seven binary digits, with an error of at most 0.8 %.
 type Counts map[int64]int64
 
 const countDigits = 7
@@ -98,7 +98,7 @@ func (c Counts) Sum() (n int64) {
 	return n
 }
 
-// Quantile returns the smallest duration, in milliseconds, that a share q of all do not exceed, or 0 if there are none.
+// Quantile returns the smallest duration, in ms, that at least a share q of all do not exceed, or 0 if there are none.
 func (c Counts) Quantile(q float64) float64 {
 	left := int64(q*float64(c.Sum())+.999999) - 1
 	for _, us := range slices.Sorted(maps.Keys(c)) {

@@ -50,7 +50,7 @@ func mergePoints(into *Point, later Point) {
 	into.Latency.Merge(later.Latency)
 }
 
-// Slot returns the number of the partition that begins at the ordering key lower, displayed as from.
+// Slot returns the index of the partition that begins at the ordering key lower. A new one is displayed as from.
 func (r *Recorder) Slot(lower, from string) int {
 	slot := slices.IndexFunc(r.parts, func(p partition) bool { return p.lower == lower })
 	if slot < 0 {

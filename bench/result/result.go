@@ -43,7 +43,7 @@ type Settings struct {
 	Seed        uint64  `json:"seed"`
 }
 
-// Totals counts what happened in the measured time.
+// Totals counts rows and requests in the measured time.
 type Totals struct {
 	Rows        int64 `json:"rows"` // written
 	Units       int64 `json:"write_cu"`
@@ -73,7 +73,7 @@ type Point struct {
 	Retried   int64 `json:"rows_retried"`
 	Throttled int64 `json:"rows_throttled"`
 	Refused   int64 `json:"rows_refused"` // refused for other reasons, by any attempt
-	// Latency holds the batches whose last row was written in the interval.
+	// Latency counts the batches whose last row was written in the interval, by latency.
 	Latency Counts `json:"latency"`
 }
 

@@ -16,7 +16,7 @@ type batch struct {
 	shown string // first key value of the partition
 }
 
-// Upper bounds of the bytes that a request adds to its rows' own: for each row, and once per request.
+// Upper bounds of a request's overhead in bytes, per row and per request.
 const (
 	rowOverhead     = 32
 	requestOverhead = 512

@@ -80,7 +80,7 @@ type promise struct {
 	over chan struct{} // closed once the request is applied or dropped
 }
 
-// Next counts a request and returns its fault. A nil plan has no faults.
+// Next returns the fault of a request, and counts the request if it matches Only. A nil plan has no faults.
 func (p *Plan) Next(operation string, rows int) Fault {
 	if p == nil {
 		return Fault{}

@@ -60,7 +60,7 @@ type Random struct {
 	Seed       uint64
 }
 
-// Plan makes the plan. The same seed gives the same faults for the same request numbers.
+// Plan returns the plan that r describes. The same seed gives the same faults for the same request numbers.
 func (r Random) Plan() (*Plan, error) {
 	if !(r.Rate >= 0 && r.Rate <= 1) {
 		return nil, fmt.Errorf("the fault rate must be from 0 to 1, not %g", r.Rate)

@@ -39,7 +39,7 @@ func newConnectionLimit(l net.Listener, most int, log *log.Logger) *connectionLi
 	return c
 }
 
-// Accept accepts a connection and waits until it has a place.
+// Accept accepts a connection. If all places are taken, it closes a connection that may give way, or waits.
 func (c *connectionLimit) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {

@@ -200,7 +200,7 @@ type transport struct {
 
 func (t *transport) SameMemory() bool { return t.same }
 
-// RoundTrip serves r. It checks the context only before and after serving, because it borrows the body in between.
+// RoundTrip serves r. If the context ends meanwhile, it still waits for the server, which borrows the body.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer func() {
 		if r.Body != nil {

@@ -50,7 +50,7 @@ type Options struct {
 	Faults   *faults.Plan     // nil means none
 	Log      *log.Logger      // for errors of the engine itself; nil means the standard logger
 
-	// ThroughputInterval is the minimum time between changes of reserved throughput. 0 is the default, negative none.
+	// ThroughputInterval is the minimum time between changes of reserved throughput; 0 means the default, -1 none.
 	ThroughputInterval time.Duration
 	MaxTables          int // quota of tables, 64 in the service; 0 means none
 	TableOps           int // limit of table operations in any second, 10 in the service; 0 means none

@@ -268,7 +268,7 @@ func TestLocationsAreInitialPartitions(t *testing.T) {
 	}
 }
 
-// Samples of SDKs create tables with a stream that they never read.
+// The SDKs' samples create tables with a stream that they never read.
 func TestIgnoreStreams(t *testing.T) {
 	dir := t.TempDir()
 	spec := &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 168,

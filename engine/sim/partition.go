@@ -35,7 +35,7 @@ type partition struct {
 	seconds     []Second
 }
 
-// Count counts what happened to rows.
+// Count counts rows by outcome.
 type Count struct {
 	Rows        int64 `json:"rows"`   // passed on to the table
 	Units       int64 `json:"units"`  // write capacity units of Rows
@@ -153,7 +153,7 @@ type Instance struct {
 	count InstanceCount
 }
 
-// InstanceCount counts what happened to requests.
+// InstanceCount counts accepted units and refused requests.
 type InstanceCount struct {
 	Units   int64 `json:"units"`            // of requests passed on to their tables
 	Refused int64 `json:"refused_requests"` // refused with 429 OTSFlowControl

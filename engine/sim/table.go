@@ -238,7 +238,7 @@ func (t *Table) Refused(r *Row) {
 	r.owner.total.Failed++
 }
 
-// Latency draws the duration of a request, which is that of the slowest partition of its rows.
+// Latency draws the duration of a request. The slowest partition of its rows determines it.
 func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,7 +288,7 @@ func (t *Table) Owner(key Key) int {
 	return t.route([]byte(key)).id
 }
 
-// Split adds points to the bounds. Divided partitions are replaced by children, which serve after unavailable.
+// Split adds points to the bounds. Divided partitions are replaced by children, which are unavailable at first.
 func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) error {
 	return t.recut(now.UnixNano(), points, true, unavailable)
 }

@@ -12,8 +12,8 @@ import (
 // level 0 has few large files. A flush takes all full memtables, so it is held back until enough are full; their rows
 // are in the log. It is held in Pebble's callback for a new file, which holds no locks.
 //
-// The first flushes are not held back, because that helps only with much data to merge. Reads end it, because they
-// search every memtable: otherwise updates of 1,000,000 rows would cost half as much again.
+// The first flushes are not held back, because holding back helps only with much data to merge. Reads end a hold,
+// because they search every memtable: otherwise updates of 1,000,000 rows would cost half as much again.
 type gather struct {
 	after int           // number of first flushes that are not held back
 	count int           // number of memtables per flush; 0 holds nothing back

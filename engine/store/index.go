@@ -287,7 +287,7 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 	if err == nil {
 		old, ok := readRow(value, nil)
 		for i := range r.meta.Indexes {
-			// A row with a value too large for the index was stored before it, so it has no entry.
+			// A row with a value too large for the index was stored before the index existed, so it has no entry.
 			changes[i].from, _, _ = r.meta.Indexes[i].entry(key, old)
 		}
 		closer.Close()

@@ -128,8 +128,8 @@ const pageMargin = 32
 // pageBuffers holds reusable pages. Growing a page to 2 MB each time took a fifth of the time of GetRange.
 var pageBuffers = sync.Pool{New: func() any { b := make([]byte, pageMargin); return &b }}
 
-// Between returns before, of at most 32 bytes, the rows and after in one slice. It does not copy the rows, which took a
-// tenth of the time of GetRange. The slice is valid until Release.
+// Between returns before (at most 32 bytes), the rows and after in one slice, without copying the rows, which would
+// cost a tenth of GetRange's time. The slice is valid until Release.
 func (p *Page) Between(before, after []byte) []byte {
 	*p.buffer = append((*p.buffer)[:pageMargin+len(p.Rows)], after...)
 	from := pageMargin - len(before)

@@ -45,7 +45,7 @@ const (
 )
 
 // Cell is a primary-key column or a version of an attribute column. Name and Value are views into the decoded bytes.
-// Value is the payload: eight little-endian bytes, one byte, or the content of a string.
+// Value is the payload: eight little-endian bytes, one byte, or the content of a string or binary.
 type Cell struct {
 	Name      []byte
 	Value     []byte

@@ -108,8 +108,8 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed is CheckIndexable for the options that the request changes. The others may be against its rules, because
-// simulated indexes have none.
+// CheckIndexed applies CheckIndexable to the options that the request changes. The other options may break its rules,
+// because tables with simulated indexes need not follow them.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	o, ttl := &r.Options, int32(-1)
 	if o.TTL.Set || o.AllowUpdate.Set {

@@ -21,7 +21,7 @@ const (
 	tagExtension    = 0x0B
 )
 
-// Decoder decodes PlainBuffer rows. They refer to the input and, until Reset, an arena. It is not for concurrent use.
+// Decoder decodes PlainBuffer rows. They refer to the input and are valid until Reset. It is not for concurrent use.
 type Decoder struct {
 	cells []Cell
 	names []knownName // of the previous row, by position

@@ -136,8 +136,8 @@ type TableName []byte
 // refused is a feature that the engine lacks. Its field is accepted only if it is empty.
 type refused string
 
-// ReadFields decodes a message with fields 1, 2, 3 … into places. required is how many of them, from the first on, must
-// be present.
+// ReadFields decodes a message with fields 1, 2, 3 … into places. The first fields, as many as
+// required, must be present.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
 	for i, to := range places {

@@ -57,8 +57,8 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions checks a selection's versions and times; call it after decoding the filter. when ends the error for a
-// selection with neither.
+// CheckVersions checks a selection's versions and times; call it after decoding the filter. when completes the error
+// message for a selection with neither.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:

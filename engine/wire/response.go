@@ -181,7 +181,7 @@ func (d *TableDescription) options() []byte {
 	b := appendInt(nil, 1, int64(d.TTL))
 	b = appendInt(b, 2, int64(d.MaxVersions))
 	b = appendInt(b, 5, d.Deviation)
-	// The SDKs for Java, Node and PHP require both without checking.
+	// The SDKs for Java, Node and PHP read both without checking that they are present.
 	b = appendInt(b, 6, flag(d.AllowUpdate))
 	return appendInt(b, 7, flag(d.FullRow))
 }

@@ -32,7 +32,7 @@ type Coded interface {
 	Exit() int
 }
 
-// Of returns an error's exit code: its own if it is Coded, or the one for the service's response in its chain.
+// Of returns the exit code of an error: Pipe for EPIPE, its own if it is Coded, otherwise one according to its cause.
 func Of(err error) int {
 	var coded Coded
 	switch {

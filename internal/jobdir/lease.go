@@ -80,7 +80,7 @@ type Lease struct {
 	FormerFor time.Duration
 	// Unsettled means that requests under this lease or an earlier one may still be carried out after its release.
 	Unsettled bool
-	// UnsettledFor limits how long after the release they may be carried out; 0 means unknown. It begins as FormerFor.
+	// UnsettledFor limits the time of such requests after the release; 0 means unknown. It begins as FormerFor.
 	UnsettledFor time.Duration
 
 	store   Store

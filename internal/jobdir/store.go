@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Store holds objects by name; names may contain slashes. After a put or a deletion, every process reads and lists the
-// new state. It is safe for concurrent use.
+// Store holds objects by name; names may contain slashes. After a put or a deletion, every process reads the new state,
+// but a listing may be late in a shared folder. It is safe for concurrent use.
 type Store interface {
 	// PutAbsent puts an object, or returns ErrExists if the name is taken. After other errors it may have been put.
 	PutAbsent(ctx context.Context, name string, body []byte) error

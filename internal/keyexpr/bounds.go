@@ -71,7 +71,7 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds is like Bounds for rows whose value in a column is in the range from the given one up to to, exclusive.
+// RangeBounds is like Bounds for rows whose value in a column is at least the given one and less than to.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)

@@ -51,7 +51,7 @@ type Example struct {
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with the keys of samples, rows in the order of d.Inputs, and bounds of values or ranges.
+// Explain describes a design, with the keys of samples (rows in the order of d.Inputs) and bounds of values or ranges.
 func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
@@ -146,7 +146,7 @@ func shownValue(v table.Value) string {
 	return table.Show(appendText(nil, v))
 }
 
-// KeyValue is like Eval for a primary-key column, but refuses null, values that are too long and an empty first column.
+// KeyValue is like Eval, but refuses values that a key column cannot hold, and an empty value in the first column.
 func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
 	v, why := e.Eval(row)
 	switch {

@@ -59,8 +59,8 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode decodes a value whose member "version" must be the given one. An error is an *UnfitError, which advises to
-// restore a copy or use the version of tsimport that wrote the file, or else to do what otherwise says.
+// Decode decodes a value whose member "version" must be the given one. An error is an *UnfitError, which suggests
+// restoring a copy or using the version of tsimport that wrote the file, or else what otherwise says.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }
 	err := json.Unmarshal(text, &head)

@@ -73,8 +73,8 @@ type Split struct {
 }
 
 // Position is a place in the hand-over order. For a source read in its own order, it is the ordinal of the source and
-// the number of the record. The records of sources read by a schedule are numbered in that order, with the ordinal of
-// the first source.
+// the number of the record. The records of sources read by a schedule are numbered in the schedule's order, with the
+// ordinal of the first source.
 type Position struct {
 	Source int
 	Record int64

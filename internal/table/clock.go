@@ -2,8 +2,8 @@ package table
 
 import "time"
 
-// LocalTime returns the instant at which clocks in a zone show the time that wall is in UTC. If they show it twice, it
-// returns the first instant. It returns false if clocks skip the time; time.Date would return another time.
+// LocalTime returns the instant at which clocks in a zone show the time that wall shows in UTC. If they show it twice,
+// it returns the first instant. It returns false if clocks skip the time; time.Date would return another time.
 func LocalTime(wall time.Time, zone *time.Location) (at time.Time, ok bool) {
 	if zone == time.UTC {
 		return wall, true

@@ -144,7 +144,7 @@ func SortDistinct(values []Value) []Value {
 	return slices.CompactFunc(values, func(a, b Value) bool { return Compare(a, b) == 0 })
 }
 
-// Head returns the first eight bytes, padded with zeros, as an integer that sorts alike. Equal heads prove nothing.
+// Head returns the first eight bytes, padded with zeros, as an integer that sorts like them. Equal heads prove nothing.
 func Head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)

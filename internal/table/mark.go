@@ -60,7 +60,7 @@ func ParseMark(text string) (m Marked, ok bool) {
 	return m, err1 == nil && err2 == nil && err3 == nil && m.Job != ""
 }
 
-// SameRecord reports whether two marks have the same record and job. Their runs may differ.
+// SameRecord reports whether two marks are equal except for their runs.
 func (m Marked) SameRecord(o Marked) bool {
 	m.Run, o.Run = "", ""
 	return m == o

@@ -84,7 +84,7 @@ type LakeFile struct {
 
 func (w *Writer) Columns() []FileColumn { return w.columns }
 
-// Grows sets the function that returns all columns found so far. The journal records changes of them.
+// Grows sets the function that returns all columns found so far. The journal records their changes.
 func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 
 // Owed returns the files whose put by an interrupted export may take effect late. The caller must put them again.
@@ -180,7 +180,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 		w.step("rewriting noted"))
 }
 
-// Discard removes all files of the export, because resuming it would fail again.
+// Discard removes all files of the export. It is for an export whose resumption would fail again.
 func (w *Writer) Discard() error {
 	w.subject = Subject{}
 	return cmp.Or(w.clear(func(string) bool { return false }), w.place.clean())

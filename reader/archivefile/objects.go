@@ -203,8 +203,8 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns an archive's files, given the address of its folder or manifest, or nil. It returns an error for an
-// unfinished export that has no parts of an archive yet, or is a lake.
+// Find returns an archive's files, given the address of its folder or manifest, or nil if there are none. An unfinished
+// export that has no parts of an archive yet, or is a lake, is an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"),
 		items: map[string]*input.Item{}}

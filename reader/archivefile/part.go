@@ -224,7 +224,7 @@ type Origin struct {
 
 func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
-// ByParts is for a process that reads some parts after another checked all: each is checked again as it is read.
+// ByParts makes Open not check the parts, because another process has. Each part is checked again as it is read.
 func (o *Origin) ByParts() { o.checked = true }
 
 // Position returns a time just before the export began, by the clock of the exporting machine.

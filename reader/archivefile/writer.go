@@ -368,7 +368,7 @@ func (w *Writer) Close() error {
 	return errors.Join(w.place.closeJournal(), w.place.unlock())
 }
 
-// Finish writes the manifest and removes the journal. It takes the table's options, columns and indexes from m.
+// Finish writes the manifest and removes the journal. It takes options, predefined columns and indexes from m.
 func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -54,7 +54,7 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the column names in schema order. Names may repeat.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, without values.
+// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, from the schema.
 func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
 		of := record.Measures{}

@@ -15,8 +15,8 @@ import (
 // ErrDependent is returned by BlockCutter.Next if it cannot cut the next block. Rest then reads on, up to any error.
 var ErrDependent = errors.New("the next block cannot be inflated independently")
 
-// Sizes in bytes: a piece but the last has at least pieceBytes compressed or pieceOut inflated, a zstd frame at most
-// maxFrame and about maxOut.
+// Sizes in bytes: each piece but the last has at least pieceBytes compressed or pieceOut inflated; a zstd frame has at
+// most maxFrame compressed and about maxOut inflated.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20

@@ -264,7 +264,7 @@ func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	return 0, nil
 }
 
-// Type returns column i's type: Any for nulls of typed files or several types; string without a value.
+// Type returns column i's type: Any for several types or only nulls of a typed file, string for no value at all.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
 	switch {

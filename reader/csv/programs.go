@@ -84,7 +84,7 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle completes a dialect by a text's head. It returns the size of the preamble, if any, and a note for the user.
+// Settle completes a dialect from a text's head. It returns the size of the preamble, if any, and a note for the user.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:

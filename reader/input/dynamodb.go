@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A DynamoDB export to S3 is a folder with these two lists of parts, and a folder data that has the parts.
+// A DynamoDB export to S3 is a folder with these two lists of parts and a folder data, which holds the parts.
 const (
 	exportSummary = "manifest-summary.json"
 	exportFiles   = "manifest-files.json"

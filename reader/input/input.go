@@ -148,7 +148,7 @@ type Set struct {
 	Exported time.Time // time of the earliest DynamoDB export; zero if there is none
 }
 
-// AllEmpty returns the error for inputs, at least one, none of which has a record.
+// AllEmpty returns the error for one or more inputs, none of which has a record.
 func AllEmpty(items []Item) error {
 	if len(items) == 1 {
 		return fmt.Errorf("%s is empty: it has no header and no records", items[0].Name)
@@ -200,7 +200,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	return &e.set, nil
 }
 
-// ErrNothing is returned by Expand if all arguments are globs, folders or prefixes that match nothing.
+// ErrNothing is wrapped by Expand's error if all arguments are globs, folders or prefixes that match nothing.
 var ErrNothing = errors.New("there is no input")
 
 type expander struct {

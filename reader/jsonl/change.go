@@ -149,7 +149,7 @@ func (t *TableOnce) Is(name string) string {
 	return t.name
 }
 
-// IsTable reports whether named, which may be qualified, refers to the table with a full name of these parts.
+// IsTable reports whether named, which may be qualified, refers to the table whose full name has these parts.
 func IsTable(named string, name []string) bool {
 	last := len(name) - 1
 	for i := range name {

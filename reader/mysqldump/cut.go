@@ -73,7 +73,7 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 	return end, nil
 }
 
-// End returns an error if the text so far is incomplete. row is always false: no row is left.
+// End returns an error if the text so far is incomplete. row is always false, because the text never ends a row.
 func (c *Cutter) End() (row bool, err error) {
 	if c.state != between && !c.Begun {
 		return false, errors.New("the last statement has no end")

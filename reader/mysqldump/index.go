@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins as dumps do.
+// Is reports whether a text begins like a dump.
 func Is(head []byte) bool {
 	firsts := []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"}
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })

@@ -225,7 +225,7 @@ func (f *File) Columns() []string { return f.names }
 // ArrowSchema returns the Arrow schema with which the file was written, in base64, or "" if it has none.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, without values.
+// Measures returns the kind, unit, scale and zone of each column and of the parts of nested ones, from the schema.
 func (f *File) Measures() []record.Measures {
 	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// Is reports whether a text begins as dumps do.
+// Is reports whether a text begins like a dump.
 func Is(head []byte) bool {
 	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n",
 		"-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}

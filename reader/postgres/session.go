@@ -179,7 +179,7 @@ type snapshot struct {
 	alone *session // the keeper, if it reads alone
 }
 
-// Snapshot exports a snapshot. It fails if rows would be older than those of the snapshot before.
+// Snapshot exports a snapshot. It fails if rows would be older than in the previous snapshot, before.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	conn, err := connect(ctx, a)

@@ -351,7 +351,7 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
-// HangUp ends the sessions for examining the table and its shards, and the lag. They are reopened when needed.
+// HangUp ends the sessions that examine the table, its shards and the lag. They are reopened when needed.
 func (o *Origin) HangUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

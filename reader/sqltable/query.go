@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// CheckQuery returns a query, trimmed, or refuses one that cannot be resumed with the address's table and key.
+// CheckQuery trims a query. It refuses one that is not a SELECT, or cannot be resumed with the address's table and key.
 func CheckQuery(query, table string, key []string) (string, error) {
 	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
 	word := query[:len(query)-len(strings.TrimLeftFunc(query, unicode.IsLetter))]

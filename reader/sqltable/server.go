@@ -185,7 +185,7 @@ func (t *Table) settle() {
 	}
 }
 
-// AddUnique adds unique indexes. Each row is an index and a column, which is "" if the index does not cover all rows.
+// AddUnique adds unique indexes on key columns. Each row is an index and a column, "" if not all rows are in the index.
 func (t *Table) AddUnique(rows [][]string) {
 	byIndex := map[string][]string{}
 	for _, r := range rows {

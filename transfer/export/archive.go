@@ -28,7 +28,7 @@ type ArchiveConfig struct {
 	OnWait  func(who string)  // called when the export waits for another process that may write to the store
 	Fresh   bool              // do not continue an interrupted export
 	Readers int               // ranges read concurrently; 0 means DefaultReaders
-	// PartBytes is the approximate size of a part's text, in memory until complete; 0 means 32 MiB, for a lake 64 MiB.
+	// PartBytes is the approximate size of a part's text, held in memory; 0 means 32 MiB, or 64 MiB for a lake.
 	PartBytes int64
 	Lake      *Layout // if not nil, write files for other programs instead of an archive
 

@@ -470,7 +470,7 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	}
 }
 
-// Otherwise two exports to the same file would replace each other's output or mix their rows.
+// Two concurrent exports to one file would replace each other's output or mix their rows.
 func TestConcurrentExportToTheSameFileIsRefused(t *testing.T) {
 	w := newWorld(t, 500)
 	for _, format := range []string{CSV, JSONL, Parquet} {

@@ -150,7 +150,7 @@ func (l *lake) learn(name string, t table.Type) error {
 	return nil
 }
 
-// Limits of the sample that determines the initial columns. Columns that are found later require rewriting files.
+// lookedRanges limits the sample that determines the initial columns. Later columns require rewriting files.
 const lookedRanges = 32
 
 var lookedRangeBytes = 64 << 10 // lowered by tests

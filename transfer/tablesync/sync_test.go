@@ -437,7 +437,7 @@ func TestRecreatedSourceDeletesNothing(t *testing.T) {
 		strings.Contains(s.Withheld, "the present one was created at"), "%+v", s)
 	w.wantRows("a n=1", "b n=2")
 
-	// Nor does a resumed sync write the result of a comparison with the earlier table.
+	// A resumed sync does not write the result of a comparison with the earlier table either.
 	w.remove("a")
 	cfg.OnLoad, cfg.Load.Read.Sources = nil, again()
 	w.interruptedAt(cfg, 1)

@@ -52,7 +52,7 @@ type verifier struct {
 	pages      sync.Pool // pool of *scan.PackedPage
 }
 
-// Run compares the inputs with the table. An error means that the comparison is incomplete. Differences are no error.
+// Run compares the inputs with the table. An error means that the comparison is incomplete. Differences are not errors.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	start := time.Now()
 	v, err := newVerifier(ctx, &cfg)

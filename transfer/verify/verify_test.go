@@ -501,7 +501,7 @@ func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	conformance.True(t, errors.Is(err, errTold), "the second reject cannot be kept: %v", err)
 }
 
-// Of a key that is not read, an export would leave out the row. Other keys must not continue an export.
+// An export would leave out the row of a key that is not read. Different keys must not continue an export.
 func TestSortedKeysAreCompleteOrAnError(t *testing.T) {
 	w := newWorld(t)
 	sorted := func(last string) *Keys {

@@ -146,7 +146,7 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks for keys in a family of variables such as FAMILY_ACCESS_KEY_ID plus suffix, or returns nil.
+// Environment looks for keys in variables such as FAMILY_ACCESS_KEY_ID plus suffix. It returns nil if none is set.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {

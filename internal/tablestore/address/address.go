@@ -71,7 +71,7 @@ func Variable(name, profile string) string {
 	return name + "_" + strings.ToUpper(profile)
 }
 
-// EndpointOf returns the endpoint of instance, given the endpoint of instance of in the same region. The service's
+// EndpointOf returns the endpoint of instance, given that of another instance, of, in the same region. The service's
 // endpoints begin with the instance's name; any other endpoint serves all instances.
 func EndpointOf(instance, endpoint, of string) string {
 	u, err := url.Parse(endpoint)

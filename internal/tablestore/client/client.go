@@ -55,8 +55,8 @@ type Traffic struct {
 	answers recent
 }
 
-// New makes the SDK's client for the target. When ctx ends, all requests in flight end with it. The client never
-// retries: the SDK would retry writes that may have been applied, ignore ctx and hide throttling.
+// New makes the SDK's client for the target. When ctx ends, all requests in flight end with it. The SDK's retries are
+// off, because it would retry writes that may have been applied, ignore ctx and hide throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
 		return nil, err

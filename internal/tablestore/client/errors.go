@@ -108,8 +108,8 @@ func ClassifyCode(code, message string) Class {
 // InstanceThrottled reports whether a throttling code concerns the whole instance rather than a partition.
 func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 
-// MayHaveApplied reports whether a row refused with a throttling code may nevertheless have been applied, because the
-// documentation does not say. This matters for rows that must not be applied twice.
+// MayHaveApplied reports whether a row refused with a throttling code may nevertheless have been applied: for these
+// codes, the documentation does not say. This matters for rows that must not be applied twice.
 func MayHaveApplied(code string) bool {
 	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }

@@ -80,7 +80,7 @@ type link struct {
 // slowest is the maximum duration, in time-outs, of a request that makes progress.
 const slowest = 10
 
-// LongestRequest returns the maximum duration of a request, of which each piece may take up to a time-out.
+// LongestRequest returns the maximum duration of a request, each piece of which may take up to timeout.
 func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
 
 // linkPiece is the size of the pieces of a request. A network that takes longer than a time-out for one is unusable.

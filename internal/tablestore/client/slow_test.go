@@ -56,7 +56,7 @@ func TestRequestWithProgressIsNotLost(t *testing.T) {
 	}
 }
 
-// Otherwise, a service that reads a few bytes now and then would block a worker until the load ends.
+// A service that reads a few bytes now and then must not block a worker until the load ends.
 func TestRequestEndsDespiteProgress(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })

@@ -35,7 +35,7 @@ type When struct {
 	absentFails bool
 }
 
-// Matching is the prefix of the text of a When whose rest has the syntax and meaning of ParseFilter.
+// Matching begins the text of a When that has the syntax and meaning of ParseFilter.
 const Matching = "filter:"
 
 // ParseWhen parses comparisons such as stored.updated_at < new.updated_at. A comparison with a missing column holds,

@@ -78,7 +78,7 @@ func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	return s, dst, err
 }
 
-// AppendDelete appends a deletion of the row that a put row without attributes would write.
+// AppendDelete appends a deletion of row, which must be a put row without attributes.
 func AppendDelete(dst, row []byte) []byte {
 	w := walker{rest: row}
 	if w.begin() == nil {

@@ -54,7 +54,7 @@ func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	return h.word(column, variantNull, 0)
 }
 
-// Row returns the sum of a row's cells with values, and reports whether any of them has a timestamp.
+// Row returns the sum of a row's cells, except deletions of whole columns, and reports whether any has a timestamp.
 func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	for c.Next() {
 		if c.Op != DeleteAll {

@@ -62,7 +62,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 
 const dots = ".."
 
-// CompareBounds compares bounds: values of first key columns. A bound sorts before all keys that begin with it.
+// CompareBounds compares bounds: values of the first key columns. A bound sorts before all keys that begin with it.
 func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }

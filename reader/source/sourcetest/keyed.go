@@ -68,7 +68,7 @@ func (k *Keyed) Divided() int {
 	return k.divided
 }
 
-// Position returns the same position always.
+// Position always returns the same position.
 func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
