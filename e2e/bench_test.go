@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// BenchmarkSmallLoads measures loads of few rows, whose cost is mostly that of a process, its files and its syncs.
+// BenchmarkSmallLoads measures loads of few rows, in which starting a process, files and syncs dominate.
 func BenchmarkSmallLoads(b *testing.B) {
 	server := startServe(b)
 	target := func(name string) string {

@@ -254,7 +254,7 @@ func TestDatabasesReportLostSnapshot(t *testing.T) {
 	})
 }
 
-// TestDatabasesAreReadByFewSessions lacks sessions or rights. A warning is wanted; tables must still be of one moment.
+// TestDatabasesAreReadByFewSessions limits sessions or rights. Tables must still be of one moment, with a warning.
 func TestDatabasesAreReadByFewSessions(t *testing.T) {
 	banks(t, 10, func(b *bank) {
 		s := startServe(b, "--memory")

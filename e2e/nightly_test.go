@@ -162,7 +162,7 @@ func TestCronMailsErrorsOfNight(t *testing.T) {
 	}, func(h *host, n *night) { h.told(n, h.data.read("tsimport.prom")) })
 }
 
-// TestSystemdStartsUnitAfterFailedNight needs a systemd of its own, whose timer starts the unit again after a failure.
+// TestSystemdStartsUnitAfterFailedNight needs its own systemd, whose timer starts the unit again after a failure.
 func TestSystemdStartsUnitAfterFailedNight(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemctl", "unshare")

@@ -91,7 +91,7 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 	ts.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 }
 
-// TestExitCodes ends commands with every exit code except those of signals. TestEveryEndingIsReportedAndCounted tests
+// TestExitCodes ends commands with every exit code except those for signals. TestEveryEndingIsReportedAndCounted tests
 // other causes of these codes.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ type Batch struct {
 	MaxRows int // 0 means MaxBatchRows
 	// MaxBytes limits the rows' accounted bytes and the request's body; 0 means the service's limits.
 	MaxBytes int
-	// RowExtra is the number of bytes sent with each row besides its PlainBuffer; Extra, if set, returns those of one row.
+	// RowExtra is the number of bytes sent with each row besides its PlainBuffer; Extra, if set, adds more for one row.
 	RowExtra int
 	Extra    func(Ref) int
 

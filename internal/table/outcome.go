@@ -22,7 +22,7 @@ type Outcome struct {
 	Throttled bool
 	// Unavailable means Again or Unknown because the partition, the table or the server is temporarily unavailable.
 	Unavailable bool
-	// TimedOut means Unknown because a request made no progress for a time-out. Most of the settling time has passed.
+	// TimedOut means Unknown because a request made no progress until its time-out. Most of the settling time has passed.
 	TimedOut bool
 	WriteCU  int // write capacity units that the service charged
 	// Repeated means that the row was sent again after an attempt with an unknown outcome, so there may be two copies.

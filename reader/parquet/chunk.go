@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// The number of bytes of a column that are read at once: of pages and, in skipped rows, of page headers only.
+// The number of bytes of a column to read at once: for pages and, in skipped rows, for page headers only.
 const (
 	readAhead   = 256 << 10
 	headerBytes = 1 << 10

@@ -141,7 +141,7 @@ type Parser interface {
 // Pages is embedded by a Source whose pieces become splits unchanged, so that nothing is left at the end.
 type Pages struct{}
 
-// SetSplitBytes does nothing, because each piece becomes one split, whatever its size.
+// SetSplitBytes does nothing, because each piece becomes one split, regardless of its size.
 func (Pages) SetSplitBytes(int) {}
 
 func (Pages) Close() error { return nil }

@@ -1,2 +1,2 @@
-// Package sqldump has what all dumps share. A Dump lists tables and where their rows are; Tokens reads statements.
+// Package sqldump has the parts common to all dumps. A Dump lists tables and their rows; Tokens reads statements.
 package sqldump

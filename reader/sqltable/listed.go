@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Listed is what a server knows about a table without reading it.
+// Listed describes a table by facts that its server knows without reading it.
 type Listed struct {
 	Table   string   `json:"table"`   // as in the table parameter of an address
 	Address string   `json:"address"` // address with which to load the table

@@ -29,8 +29,8 @@ type Moment struct {
 	left     int  // number of unfinished loads; guarded by sessions.mu
 }
 
-// Add adds a table; done means that it is loaded already. The largest number of sessions that a table asks for counts,
-// up to MaxJoint.
+// Add adds a table; done means that it is loaded already. The Moment has the largest number of sessions that a table
+// asks for, up to MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {

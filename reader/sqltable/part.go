@@ -44,7 +44,7 @@ type progress struct {
 	row          int      // approximate bytes per row; 0 if unknown
 }
 
-// The approximate size of a page in bytes, its largest number of rows, and that of a part's first page.
+// The approximate size of a page in bytes, and the largest number of rows in a page and in a part's first page.
 const (
 	pageBytes   = 1 << 20
 	maxPageRows = 20_000

@@ -83,7 +83,7 @@ type division struct {
 	Position source.Position `json:",omitzero"`
 }
 
-// Position returns a time before the reading began. Cells written later may be missing from what is read.
+// Position returns a time before the reading began. Cells written later may be missing from the rows read.
 func (o *Origin) Position() source.Position { return o.place }
 
 // now returns the Position for the current time.

@@ -40,8 +40,8 @@ func Distinct(from, to Side) error {
 		"and %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
-// Define completes the target with the source's key and options that the user does not set. The target accepts all
-// timestamps by default. The notes are for the user.
+// Define completes the target with the source's key and options that the user does not set. The target accepts
+// timestamps of any age. The notes are for the user.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table,
 	given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {

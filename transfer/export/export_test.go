@@ -199,7 +199,7 @@ func firstKeys(n int64) (keys keysOf) {
 	return keys
 }
 
-// TestStoppedKeyExportContinuesAtTheFirstUnreadKey has a service that refuses one request and accepts later ones.
+// TestStoppedKeyExportContinuesAtTheFirstUnreadKey uses a service that refuses one request and accepts later ones.
 func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	const rows = 30 * scan.MaxGetRows
 	w := newWorld(t, rows)
@@ -572,7 +572,7 @@ func (s *small) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestExportWithoutAllRowsFails has keys, requests, conditions and writes that fail.
+// TestExportWithoutAllRowsFails tries keys, requests, conditions and writes that fail.
 func TestExportWithoutAllRowsFails(t *testing.T) {
 	w := newWorld(t, 300)
 	where := conformance.Try(keyexpr.CompileWhere("int(c4) > 0")).Must(t)

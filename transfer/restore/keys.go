@@ -89,7 +89,7 @@ func columnsText(key []table.KeyColumn) (text string) {
 	return text
 }
 
-// DefineIndexes adds the source's indexes to a new target, unless a name is taken. It returns notes for the user.
+// DefineIndexes adds the source's indexes to a new target, or fails if a name is taken. It returns notes for the user.
 func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table,
 	at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)

@@ -548,7 +548,7 @@ func TestForeignWritesAfterTheComparison(t *testing.T) {
 	w.wantRows("different n=2", "equal n=1", "missing n=1")
 }
 
-// TestRowsThatFailTheConditionAreSkipped has files with older and newer rows than the table.
+// TestRowsThatFailTheConditionAreSkipped syncs files with older and newer rows than the table.
 func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	for name, text := range map[string]string{"rising": "stored.at <= new.at",
 		"any": "stored.at != 7 and stored.n != new.n"} {
@@ -583,7 +583,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	}
 }
 
-// TestRowsChangedByOthersAreSkipped has another process that changes rows after the comparison, before they are put.
+// TestRowsChangedByOthersAreSkipped lets another process change rows after the comparison, before they are put.
 func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	for name, versions := range map[string]int{"one version": 1, "several": 3} {
 		t.Run(name, func(t *testing.T) {

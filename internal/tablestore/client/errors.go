@@ -163,7 +163,7 @@ func SlowDown(err error) bool {
 		ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
-// TimedOut reports whether a request made no progress for a time-out. The service has had it that long, or not at all.
+// TimedOut reports whether a request timed out without progress. The service has had it for that time, or not at all.
 func TimedOut(err error) bool {
 	var ots *tablestore.OtsError
 	var late interface{ Timeout() bool }

@@ -268,7 +268,7 @@ var brokenWides = map[string]struct {
 
 const brokenEnv = "SOURCETEST_BROKEN_WIDE"
 
-// TestSuiteDetectsBrokenWideSource runs the suite in a process of its own, because the suite fails its test.
+// TestSuiteDetectsBrokenWideSource runs the suite in a separate process, because the suite fails its test.
 func TestSuiteDetectsBrokenWideSource(t *testing.T) {
 	if name := os.Getenv(brokenEnv); name != "" {
 		Check(t, func() source.Source {

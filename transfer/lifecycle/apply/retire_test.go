@@ -172,7 +172,7 @@ func TestTableThatKeepsChangingIsNotDropped(t *testing.T) {
 	conformance.Equal(t, w.tables(), "c_202401 0/50 -1 1, c_202408 0/50 -1 1", "tables")
 }
 
-// TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary cell.
+// TestEveryVersionIsExportedBeforeATableIsDropped exports a cell with two versions and a binary cell.
 func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w := expired(t)
 	must(t, w.own.SetOptions("c_202402", -1, 5))
@@ -324,7 +324,7 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses the nth write and all later ones, for every n.
+// TestTableIsKeptUntilItsArchiveIsStored uses a store that refuses the nth write and all later ones, for every n.
 func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")
