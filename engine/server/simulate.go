@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Simulation configures the simulation of a table. Its sample has the type of the partition key.
+// Simulation configures the simulation of a table. The values of its sample have the type of the partition key.
 type Simulation struct {
 	sim.Config
 	SampleLines []string // partition-key values as text or, of a binary key, as bytes; they replace Sample unless empty

@@ -304,7 +304,7 @@ func enumerationNote(column, has string) string {
 		column, has)
 }
 
-// Limits for NoteSample: a large sample with few values, each of which occurs often on average, shows an enumeration.
+// Limits for NoteSample, which takes a column for an enumeration if a large sample has few values, each of them often.
 const (
 	sampledRows  = 500
 	sampledTimes = 20

@@ -14,7 +14,7 @@ type Heat struct {
 	shown []string       // representations of the lower bounds, by slot
 }
 
-// NewHeat makes a heat map of at most most intervals, whose initial length is every.
+// NewHeat makes a heat map of up to most intervals, which initially have the length every.
 func NewHeat(every time.Duration, most int) *Heat {
 	return &Heat{slots: map[string]int{}, line: New(every, most, func(into *[]int64, later []int64) {
 		if len(*into) < len(later) {

@@ -10,7 +10,7 @@ type Line[T any] struct {
 	points []T
 }
 
-// New makes a line with the initial interval every and at most most points, rounded to an even number of at least 2.
+// New makes a line with the initial interval every and up to most points, rounded to an even number of at least 2.
 // merge adds a point to the one before it when the interval doubles.
 func New[T any](every time.Duration, most int, merge func(into *T, later T)) *Line[T] {
 	return &Line[T]{every: max(every, 1), most: max(2, most&^1), merge: merge}

@@ -130,7 +130,7 @@ type Writer struct {
 	grown     func() []FileColumn // in a lake: returns all columns found so far
 }
 
-// Open prepares a folder for an archive. Begin then continues an interrupted export, if any, unless fresh removes it.
+// Open prepares a folder for an archive. With fresh, it removes an interrupted export; otherwise, Begin continues it.
 func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {

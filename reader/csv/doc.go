@@ -1,5 +1,5 @@
 // Package csv reads delimited text. Scan and a Stitcher take chunks cut anywhere and return splits of whole records. A
-// Parser returns the records of a split. They do not depend on the cuts. The encoding must be UTF-8 or similar to it.
+// Parser returns the records of a split. They do not depend on the cuts. The encoding must be compatible with ASCII.
 //
 // # Cutting text in parallel
 //

@@ -32,7 +32,7 @@ const (
 	Absent                // the record lacks the column; unlike Null, this deletes nothing
 )
 
-// Unit is a unit of time, as the number of such units in a second.
+// Unit is a unit of time, given as the number of units in a second.
 type Unit int64
 
 const (

@@ -374,7 +374,7 @@ type snapshot struct{ sqltable.Together }
 // attempts limits the attempts to begin all sessions between two writes by others. One session needs one attempt.
 const attempts = 20
 
-// Snapshot begins all sessions, repeatedly if necessary, until nothing was written meanwhile.
+// Snapshot begins all sessions, and begins them again if another process wrote meanwhile.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (sqltable.Snapshot,
 	*sqltable.Table, error) {
 	look, err := a.connect(ctx)

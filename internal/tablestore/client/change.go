@@ -144,7 +144,8 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits consecutive refusals of a throughput change as too early. After more, others must be changing it.
+// MaxPostponed limits how often in a row a throughput change may be refused as too early. Then others
+// must be making it.
 const MaxPostponed = 10
 
 // Postponed returns when to retry a change that has been refused as too early. Waits double, up to two intervals.

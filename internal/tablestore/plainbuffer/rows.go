@@ -118,7 +118,7 @@ func (s *Rows) Reset() {
 }
 
 // Split is like Read for callers that use rows as bytes. plain reports whether all rows can be in a table: each has a
-// key of key types and then attributes with values, without deletions. Only then is to valid for use with Cells.
+// key of key types and then attributes with values, without deletions. Only then can Cells read the rows.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {

@@ -108,7 +108,7 @@ func (f *Growing) Flush() error {
 // Whole reports whether the file is CSV as it is.
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
-// Rewrite writes the file in as CSV, with the attributes in the order of columns. The file must have rows rows.
+// Rewrite writes the file in as CSV, with the attributes in the order of columns. rows is the number of its rows.
 func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {

@@ -57,7 +57,7 @@ func appendRow(dst, row []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
-// Replay calls each for every row of a spool's output, which must have rows rows. A row is valid during the call.
+// Replay calls each for every row of a spool's output, and checks their number. A row is valid during the call.
 func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {

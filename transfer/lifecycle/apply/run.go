@@ -23,7 +23,7 @@ const DefaultInterval = client.ThroughputInterval
 // Clock is the clock that paces changes.
 type Clock struct {
 	Now func() time.Time
-	// Wait waits for a duration. If the context ends before, it returns the cause.
+	// Wait waits for a duration. If the context ends first, it returns the cause.
 	Wait func(context.Context, time.Duration) error
 }
 

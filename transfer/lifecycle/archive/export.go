@@ -132,7 +132,7 @@ func (p *Place) held() error {
 // Export makes and verifies a new export of a table, or continues one. A table that keeps changing is a *ChangedError.
 //
 // A put of a killed process may reach the store much later, so a manifest may be out of date. Export therefore compares
-// a complete archive that it did not make with the table, in any state. If they differ, it keeps the archive.
+// every complete archive that it did not make, in any state, with the table. If they differ, it keeps the archive.
 func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	_, at, err := p.places(ctx, s.Target, name, 1)
