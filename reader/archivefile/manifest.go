@@ -194,7 +194,7 @@ func (m *Manifest) text() ([]byte, error) {
 	return text, nil
 }
 
-// DamagedError says that an archive is missing, unfinished, or differs from what its writer recorded.
+// DamagedError means that an archive is missing or unfinished, or differs from what its writer recorded.
 type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }

@@ -90,7 +90,7 @@ type entry struct {
 	At    Progress     `json:"at"`
 }
 
-// ChangedError says that an export cannot continue the interrupted one in the same place, because it differs.
+// ChangedError says that an export cannot continue the interrupted one in the same place, because the two differ.
 type ChangedError struct {
 	Place   string
 	Changes []string

@@ -40,8 +40,7 @@ type Config struct {
 	Ranges   int           // least number of ranges, if the service offers so many; 0 means DefaultRanges
 }
 
-// DefaultRanges exceeds the number of ranges read at a time, so that ranges of different sizes end at
-// about the same time.
+// DefaultRanges exceeds the ranges read at a time, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
 // Origin reads a table as a series of ranges. It counts what its sources read.

@@ -144,8 +144,7 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed limits how often in a row a throughput change may be refused as too early. Then others
-// must be making it.
+// MaxPostponed limits consecutive refusals of a throughput change as too early; after that, others must be changing it.
 const MaxPostponed = 10
 
 // Postponed returns when to retry a change that has been refused as too early. Waits double, up to two intervals.
