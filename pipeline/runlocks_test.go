@@ -43,7 +43,7 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.RoundTripper.RoundTrip(r)
 }
 
-// The first process has looked for a run and found none, but has not yet created the folder of its own.
+// The first process has looked for a run and found none, but has not yet created its own folder.
 func TestSameLoadIsLockedDuringPlanning(t *testing.T) {
 	for name, change := range map[string]func(first, second *trial){
 		"same folder":        func(first, second *trial) {},

@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// With Limits.SetAside, a load does not end at a bad input. An input is bad if a second reading finds the same fault at
-// the same place, or if more rows than Limits.MaxErrors are rejected. The report names it; the others are loaded.
+// With Limits.SetAside, a load reports and leaves out bad inputs: inputs that cannot be planned with the others, have a
+// fault that a second reading finds at the same place, or have more rejected rows than Limits.MaxErrors.
 
 // allBad adds the copies of bad inputs, and notes how many nights each has been bad.
 func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {

@@ -627,7 +627,7 @@ func TestRowsOfOneKeyWaitOnlyForEachOther(t *testing.T) {
 		w.partitioned(server.Simulation{})
 		r, in := io.Pipe()
 		go func() {
-			// The input does not end, as if more rows might come.
+			// The pipe stays open, as if more rows might come.
 			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,"+strings.Repeat("1", 100)+"\n", 12_000))
 		}()
 		cfg := w.config("-")

@@ -53,7 +53,7 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
 // Saturated reports whether every lane holds so many rows that reading should wait: rows that have left the processor's
-// caches cost up to twice as much to send. If the input is ordered, some lane is short of rows and reading never waits.
+// caches cost up to twice as much to send. If the input is sorted, some lane is short of rows and reading never waits.
 func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false

@@ -39,7 +39,7 @@ type Bad struct {
 	Nights  int       `json:"nights"` // number of nights on which it was bad
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
-	Held    bool      `json:"held,omitempty"` // retried only when its content has changed
+	Held    bool      `json:"held,omitempty"` // retried only when its content or the limit of rejects has changed
 	Sent    bool      `json:"sent,omitempty"` // the table may have some of its rows, which must not be sent twice
 	// Read and Rejected count records. They are set if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`

@@ -62,7 +62,7 @@ type BadInput struct {
 	Reason string `json:"reason"`
 	Read   int64  `json:"read"`             // records read
 	Nights int    `json:"nights,omitempty"` // number of nightly loads that set this content aside
-	Held   bool   `json:"held,omitempty"`   // set aside until its content changes
+	Held   bool   `json:"held,omitempty"`   // set aside until its content or the limit of rejects changes
 	Sent   bool   `json:"sent,omitempty"`   // rows of it that may not be sent twice may be in the table
 	Source int    `json:"source"`           // ordinal of its source; -1 if it was not opened
 	// Rejected counts the rejects of an input that is held because it has more of them than the limit allows.

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// RejectIndexFile is the journal of where rejected records are in inputs and reject files, if read out of order.
+// RejectIndexFile is the journal of the places of rejected records, in inputs read out of order and in reject files.
 const RejectIndexFile = "rejects.index"
 
 // rejectKept is the journal's entry for a rejected record: its place in the input, and its length and its reason's.

@@ -109,7 +109,7 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 				Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
 		}
 		order := Order(sections, 0)
-		// Each eighth of the keys has about an eighth of the first sections, except near the end.
+		// At any point after the first 64 sections, the eighths of the keys have about equal numbers of sections.
 		for from := 64; from <= len(order); from++ {
 			counts := make([]int, 8)
 			for _, s := range order[:from] {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
-// The extents, and one of the rows, are larger than the window.
+// The extent, and one of its rows, are larger than the window.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
 	w := NewWriter(ctx, store, "runs", 2)
