@@ -1,8 +1,7 @@
 package intake
 
 import (
-	"bytes"
-	"compress/gzip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 func file(t *testing.T, name, text string) string {
@@ -131,16 +130,102 @@ func mixed(name string, records int) (text string, want []place) {
 	return b.String(), want
 }
 
-func TestRecordsBeforeUnreadablePartAreHandedOutFirst(t *testing.T) {
-	text, want := mixed("a.csv", 5000)
-	var zipped bytes.Buffer
-	w := gzip.NewWriter(&zipped)
-	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
-	conformance.Must(t, w.Flush()) // without the end of the file
-	records := 0
-	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records })
-	conformance.Refused(t, err, "a.csv.gz", "error")
-	conformance.True(t, records != 0 && records <= len(want), "%d records before the error", records)
+// faulty is a source whose calls may fail. Those that return something return it too.
+type faulty struct {
+	source.Source
+	call func() error
+}
+
+func (f faulty) Next() (source.Piece, error) {
+	p, err := f.Source.Next()
+	if err = cmp.Or(f.call(), err); err != nil {
+		return nil, err
+	}
+	return faultyPiece{p, f.call}, nil
+}
+
+func (f faulty) Add(p source.Piece) ([]source.Split, error) {
+	splits, err := f.Source.Add(p.(faultyPiece).Piece)
+	return splits, cmp.Or(f.call(), err)
+}
+
+func (f faulty) Finish() ([]source.Split, error) {
+	splits, err := f.Source.Finish()
+	return splits, cmp.Or(f.call(), err)
+}
+
+func (f faulty) Close() error { return cmp.Or(f.call(), f.Source.Close()) }
+
+func (f faulty) NewParser(used []int) source.Parser {
+	return faultyParser{f.Source.NewParser(used), f.call}
+}
+
+type faultyPiece struct {
+	source.Piece
+	call func() error
+}
+
+func (p faultyPiece) Prepare() error { return cmp.Or(p.call(), p.Piece.Prepare()) }
+
+type faultyParser struct {
+	source.Parser
+	call func() error
+}
+
+func (p faultyParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	records, lines, err = p.Parser.Parse(sp, each)
+	return records, lines, cmp.Or(p.call(), err)
+}
+
+// The first call of a source fails, then in another flow the second one, and so on.
+func TestFlowEndsAtFailedCallAfterEarlierRecords(t *testing.T) {
+	errFaulty := errors.New("faulty")
+	first, want := mixed("a.csv", 60)
+	second, more := mixed("b.csv", 60)
+	inputs := []string{file(t, "a.csv", first), file(t, "b.csv", second)}
+	want = append(want, more...)
+	for n, past := int64(1), false; !past; n++ {
+		f := flow(t, ask(inputs...), "k0030")
+		var calls atomic.Int64
+		for _, s := range f.plan.Sources {
+			s.Source = faulty{s.Source, func() error {
+				if calls.Add(1) == n {
+					return errFaulty
+				}
+				return nil
+			}}
+		}
+		var got []place
+		err := runs(t, f, func(p *Parsed) { got = append(got, places(p)...) })
+		past = calls.Load() < n
+		conformance.MustTrue(t, past == (err == nil) && (past || errors.Is(err, errFaulty)) && len(got) <= len(want) &&
+			slices.Equal(got, want[:len(got)]) && (!past || len(got) == len(want)),
+			"call %d of %d fails: %v after %d records of %d", n, calls.Load(), err, len(got), len(want))
+	}
+}
+
+// If records are not kept with their rows, rejected rows are kept as the records that they were made of.
+func TestRowsHaveFormOfRecords(t *testing.T) {
+	for text, want := range map[string]string{
+		"id,i,d,b,x,n\nk,7,1.5,true,AP8=,\n": `{"id":"k","i":7,"d":1.5,"b":true,"x":"AP8="}` + "\n",
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":"k"}]},"Attr":{"Values":[{"C":"n","V":5,"IsInt":true}]}}` +
+			"\n": "",
+	} {
+		r := ask(file(t, "in", text))
+		r.Keep, r.Columns.Types = plan.KeepNothing, map[string]plan.Type{"x": {Type: table.Binary}}
+		if want == "" {
+			want, r.Columns.Types = text, nil
+		}
+		f := flow(t, r)
+		got := ""
+		conformance.Must(t, runs(t, f, func(p *Parsed) {
+			for row := range rows(p) {
+				got += string(f.RowForm()(nil, row.Body()))
+			}
+		}))
+		conformance.Equal(t, got, want, "rows of %s", text)
+		conformance.Contains(t, string(f.RowForm()(nil, []byte{1})), `{"error":"`, "the form of a damaged row")
+	}
 }
 
 func TestStoppedFlowIsNotComplete(t *testing.T) {
@@ -196,7 +281,7 @@ func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
+	conformance.Equal(t, gocmp.Diff(want, got), "", "(-want +got)")
 	conformance.True(t, parts >= 10 && input == int64(len(text)-len("id,n\n")),
 		"%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
 }
@@ -278,7 +363,7 @@ func TestNothingPointsIntoReleasedText(t *testing.T) {
 		}
 		want, _ := read(false)
 		got, spoiled := read(true)
-		if diff := cmp.Diff(want, got); diff != "" || len(got) != 3000 {
+		if diff := gocmp.Diff(want, got); diff != "" || len(got) != 3000 {
 			t.Errorf("%s: %d records (-as they are +of texts that are spoiled)\n%.2000s", name, len(got), diff)
 		}
 		conformance.True(t, spoiled >= 50, "%s: %d texts were given back", name, spoiled)
