@@ -115,9 +115,6 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 func (a *admission) findTables(b *table.Block) {
 	tables := a.account.Tables
 	partitioner.UnknownTables(b, func(name []byte) {
-		if tables.Wanted[string(name)] {
-			return
-		}
 		isNew, err := tables.Add(string(name))
 		switch {
 		case err != nil:

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/ledger"
 )
 
@@ -47,11 +50,53 @@ func TestPageIsWrittenToRunFolder(t *testing.T) {
 	conformance.True(t, err == nil && len(files) == 1, "files %v, %v", files, err)
 }
 
-func TestLastIntervalHasRatesPerSecond(t *testing.T) {
-	got := Page(example("")).Charts[0].Series[0].Values
-	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // there were 200 rows in the last half second
-		t.Errorf("rows a second %v, want 400 throughout", got)
+var update = flag.Bool("update", false, "write the golden file of these tests")
+
+// TestPagesShowReports compares all that the pages of several reports show.
+func TestPagesShowReports(t *testing.T) {
+	var text strings.Builder
+	for _, change := range []func(*pipeline.Report){
+		func(*pipeline.Report) {},
+		func(r *pipeline.Report) { // a dry run without a course over time
+			r.DryRun, r.Unfinished, r.Timeline.Points, r.HotKeys, r.Schema = true, 1234567, nil, nil, nil
+			r.Inputs = strings.Fields("a b c d e")
+		},
+		func(r *pipeline.Report) { // most values differ from zero
+			r.State, r.ExitCode, r.Error, r.Inputs = "failed", exitcode.Failed, "no disk", strings.Fields("a b c d e f g")
+			r.Superseded, r.ConditionFailed, r.Archived, r.Unfinished, r.Created = 11, 12, 13, 14, true
+			r.Throttled, r.Retried, r.Unavailable, r.BytesRead, r.BytesSent, r.WriteCU = 15, 16, 17, 18<<20, 19<<20, 990
+			r.PartitionReads, r.Recuts, r.LastLaneSeconds, r.SpilledRows, r.SpilledBytes = 20, 21, 59.9, 22, 23<<10
+			r.CPUSeconds, r.PeakRSSBytes, r.Seconds, r.Timeline.Every = 60, 24<<30, 5, 2*time.Second
+			r.LimitedBy = []ledger.ReportLimit{{By: "link", Share: 0.75}, {By: "disk", Share: 0.25}}
+			for i := range r.Timeline.Points {
+				n := int64(100 * i)
+				r.Timeline.Points[i] = ledger.Point{Read: n, Final: n + 1, Rejected: n + 2, Throttled: n + 3, Unavailable: n + 4,
+					Retried: n + 5, Requests: n + 6, Units: float64(n + 7), Queued: n + 8,
+					Limited: bottleneck.Spent{bottleneck.Link: time.Second, bottleneck.Disk: time.Millisecond}}
+			}
+			r.Timeline.Heat.Partitions = []string{""}
+			r.Schema = append(r.Schema, ledger.ReportColumn{Name: "n", Expression: "a + b", Type: "double", Inferred: true})
+		},
+		func(r *pipeline.Report) { // one of each, and an interval that has hardly begun
+			r.ExitCode, r.Requests, r.RowsSent, r.Throttled, r.Seconds = exitcode.Rejects, 1, 1, 1, 0.01
+			r.Timeline.Points, r.Timeline.Heat.Counts = r.Timeline.Points[:1], r.Timeline.Heat.Counts[:1]
+			r.LimitedBy = []ledger.ReportLimit{{By: "cpu", Share: 1}}
+		},
+	} {
+		r := example("run")
+		change(r)
+		p := Page(r)
+		heat := p.Heat
+		p.Heat = nil // shown by itself, as a pointer would be shown as one
+		fmt.Fprintf(&text, "%+v\n%+v\n\n", *p, heat)
 	}
+	golden := filepath.Join("testdata", "pages.txt")
+	got := strings.NewReplacer("} {", "}\n{", "] [", "]\n[").Replace(text.String())
+	if *update {
+		conformance.Must(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want := conformance.Try(os.ReadFile(golden)).Must(t)
+	conformance.Equal(t, got, string(want), "what the pages show")
 }
 
 func TestLoadWithoutWritesHasPage(t *testing.T) {
