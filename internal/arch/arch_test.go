@@ -251,7 +251,8 @@ var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "r
 // Paths given by users are written through internal/atomicfile, which handles links, pipes and devices.
 var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir",
 	"internal/notices", "pipeline", "pipeline/rundir", "pipeline/options", "reader/archivefile", "transfer/export",
-	"transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
+	"transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest",
+	"internal/conformance"}
 
 func writesFiles(call *ast.CallExpr) bool {
 	of, ok := call.Fun.(*ast.SelectorExpr)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -150,4 +151,26 @@ func NotForRaces(t testing.TB) {
 	if testing.Short() {
 		t.Skip("with -short: nothing here is for the race detector")
 	}
+}
+
+// Golden compares a file of testdata with the results for its inputs, the lines that begin with "> ". A result is the
+// lines after an input. With UPDATE=1 in the environment, Golden rewrites the results.
+func Golden(t testing.TB, file string, result func(input string) string) {
+	t.Helper()
+	file = filepath.Join("testdata", file)
+	want, got := strings.Split(string(Try(os.ReadFile(file)).Must(t)), "\n"), []string(nil)
+	for _, line := range want {
+		if input, found := strings.CutPrefix(line, "> "); found {
+			got = append(append(got, line), strings.Split(strings.TrimSpace(result(input)), "\n")...)
+		}
+	}
+	got = append(got, "")
+	if os.Getenv("UPDATE") != "" {
+		Must(t, os.WriteFile(file, []byte(strings.Join(got, "\n")), 0o644))
+		return
+	}
+	for i, line := range got {
+		MustTrue(t, i < len(want) && line == want[i], "%s:%d: got\n%s", file, i+1, line)
+	}
+	MustEqual(t, len(got), len(want), "%s: lines", file)
 }

@@ -3,29 +3,28 @@ package csv
 import (
 	"bytes"
 	stdcsv "encoding/csv"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
 
-// rows holds the fields of records.
-type rows = [][]string
-
 // shown is a record in the form that tests compare.
 type shown struct {
 	Fields       []string
 	Raw          string
 	Offset, Line int
-	Bad          string
+	Bad, Why     string
 }
 
 // splitsOf cuts a text into splits as a reader would, in chunks of size bytes.
@@ -75,7 +74,7 @@ func show(rec *record.Record, split []byte, offset, lines int) shown {
 	s := shown{Raw: string(split[rec.Span.Start:rec.Span.End]), Offset: offset + int(rec.Span.Start),
 		Line: lines + int(rec.Span.Line) + 1}
 	if rec.Bad != nil {
-		s.Bad = rec.Bad.Code
+		s.Bad, s.Why = rec.Bad.Code, rec.Bad.Error()
 		return s
 	}
 	for _, f := range rec.Fields {
@@ -108,83 +107,94 @@ func fields(all []shown) (got [][]string) {
 	return got
 }
 
-func TestDialectSplitsRecords(t *testing.T) {
-	const bad = table.CodeEscape
-	mac := Dialect{Delimiter: ",", Quote: '"', EOL: '\r'}
-	escaping := Dialect{Delimiter: ",", Quote: '"', Escape: '\\'}
-	long := Dialect{Delimiter: "+|", Quote: '\''}
-	comments := Dialect{Delimiter: ",", Quote: '"', Comment: "#"}
-	for name, tt := range map[string]struct {
-		d    Dialect
-		text string
-		want [][]string
-	}{
-		"plain":                           {Default, "1,2\n3,4\n", rows{{"1", "2"}, {"3", "4"}}},
-		"no line end at the end":          {Default, "1,2\n3,4", rows{{"1", "2"}, {"3", "4"}}},
-		"CR LF":                           {Default, "1,2\r\n3,\"4\"\r\n", rows{{"1", "2"}, {"3", "“4”"}}},
-		"a lone CR is text":               {Default, "a\rb,c\n", rows{{"a\rb", "c"}}},
-		"CR ends records":                 {mac, "1,\"a\rb\"\r2,c\r\r3,\n", rows{{"1", "“a\rb”"}, {"2", "c"}, {"3", "\n"}}},
-		"empty fields":                    {Default, ",\n\"\",\n", rows{{"", ""}, {"“”", ""}}},
-		"empty lines are no records":      {Default, "\n1,2\n\r\n\n3,4\n\n", rows{{"1", "2"}, {"3", "4"}}},
-		"line ends inside quotes":         {Default, "\"a\nb\",\"c\r\nd\"\n1,2\n", rows{{"“a\nb”", "“c\r\nd”"}, {"1", "2"}}},
-		"doubled quotes":                  {Default, "\"a\"\"b\",\"\"\"\"\n", rows{{"“a\"b”", "“\"”"}}},
-		"delimiter inside quotes":         {Default, "\"a,b\",c\n", rows{{"“a,b”", "c"}}},
-		"a quote inside a field is text":  {Default, "5\" disk,a\"b\"\n1,2\n", rows{{"5\" disk", "a\"b\""}, {"1", "2"}}},
-		"text behind the closing quote":   {Default, "\"a\"b,c\n1,2\n", rows{{table.CodeQuote}, {"1", "2"}}},
-		"a quote that never closes":       {Default, "1,2\n\"a,b\n3,4\n", rows{{"1", "2"}, {table.CodeQuote}}},
-		"quotes off":                      {Dialect{Delimiter: ";"}, "\"a;b\"\n", rows{{"\"a", "b\""}}},
-		"control character":               {Dialect{Delimiter: "\x01", Quote: '"'}, "a\x01b\n", rows{{"a", "b"}}},
-		"NUL and bad UTF-8 are kept":      {Default, "a\x00b,\xff\n", rows{{"a\x00b", "\xff"}}},
-		"ragged records":                  {Default, "1\n1,2,3\n", rows{{"1"}, {"1", "2", "3"}}},
-		"space before a quote":            {Default, "a, \"b\"\n", rows{{"a", " \"b\""}}},
-		"a quoted field at the very end":  {Default, "a,\"b\"", rows{{"a", "“b”"}}},
-		"a quoted field before CR at end": {Default, "a,\"b\"\r", rows{{"a", "“b”"}}},
-
-		"escapes": {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n",
-			rows{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
-		"an escaped N": {escaping, "\\N,N,\"N\"\n", rows{{"∅", "N", "“N”"}}},
-		"escaped letters": {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n",
-			rows{{bad}, {bad}, {bad}, {bad}, {bad}, {"b"}}},
-		"another escape": {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", rows{{"anb", "N", "^"}}},
-		"CR CR LF": {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r",
-			rows{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
-		"CR CR LF, careful": {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n",
-			rows{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
-		"a record end": {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c",
-			rows{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
-		"one byte ends": {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"},
-			"1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", rows{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
-		"an editor's end": {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n",
-			rows{{"1", "2"}, {""}, {"3", "4"}}},
-		"an exact record end": {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", rows{{"a", "b\r"}, {"\r"}}},
-		"an exact CR LF": {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n",
-			rows{{"a", "b\nc\r"}, {"d", "e"}}},
-		"a last delimiter":   {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", rows{{"1", "a"}, {"2", ""}}},
-		"a last escape":      {escaping, "a,b\\", rows{{bad}}},
-		"a delimiter of two": {long, "a+|'b+|c'+|d+e|\n+|+|x\n", rows{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
-		"comments":           {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", rows{{"1", "“#2\n3”"}, {"4", "#5"}}},
-		"errors, careful":    {escaping, "\"a\"b,c\n1,\"2\n", rows{{table.CodeQuote}, {table.CodeQuote}}},
-		"CR LF, careful":     {escaping, "a,b\r\nc,\"d\r\n\"\r\n", rows{{"a", "b"}, {"c", "“d\r\n”"}}},
-		"empty, careful":     {comments, "\n\r\n1,2\n\n#\n", rows{{"1", "2"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conformance.Must(t, tt.d.Check())
-			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))), "", "chunks of %d", size)
-			}
-		})
+// described returns everything that is known about a dialect and a text's records.
+func described(d Dialect, text string) string {
+	p := NewParser(d)
+	p.Reset([]byte(text))
+	lines := []string{fmt.Sprint(d, d.Flags())}
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+		s := show(rec, []byte(text), 0, 0)
+		lines = append(lines, fmt.Sprintf("  %d, line %d, to %d %t %t: %q%s", s.Offset, s.Line, p.End(),
+			d.Ended([]byte(s.Raw)), rec.ASCII, s.Fields, s.Why))
 	}
+	lines = append(lines, fmt.Sprintf("  %d records, %d lines, %d empty, the last ends at %d; first fields:", p.Records(),
+		p.Lines(), p.Empty(), d.LastEnd([]byte(text))))
+	p.MaxFields = 1
+	p.Reset([]byte(text))
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+		lines = append(lines, fmt.Sprintf("%q", show(rec, []byte(text), 0, 0).Fields))
+	}
+	return strings.Join(lines, "\n")
 }
 
-func TestUnreadableDialectsAreRefused(t *testing.T) {
-	for _, d := range []Dialect{
-		{}, {Delimiter: ",", Quote: ','}, {Delimiter: "\n"}, {Delimiter: ",", Quote: '\r'}, {Delimiter: ",", Escape: ','},
-		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"},
-		{Delimiter: ",", RecordEnd: ",\n", Quote: ','}, {Delimiter: ",", RecordEnd: ","},
-		{Delimiter: ",", Quote: '"', RecordEnd: "\"\n"}, {Delimiter: "x", Escape: '\\', Escapes: EscapesPostgres},
-	} {
-		conformance.True(t, d.Check() != nil, "%+v was accepted", d)
+func unquoted(t *testing.T, text string) string {
+	return conformance.Try(strconv.Unquote(text)).Must(t)
+}
+
+func dialectOf(t *testing.T, text string) (d Dialect) {
+	conformance.Must(t, json.Unmarshal([]byte(text), &d))
+	return d
+}
+
+// TestTextsAreReadAsRecorded reads texts in dialects, which are in JSON or named, with the word true for a header.
+func TestTextsAreReadAsRecorded(t *testing.T) {
+	conformance.Golden(t, "readings.golden", func(input string) string {
+		parts := strings.Split(input, "\t")
+		text := unquoted(t, parts[2])
+		program, header, named := strings.Cut(parts[1], " ")
+		d, _, known := Named(program)
+		if named && known {
+			conformance.Must(t, conformance.ErrorOf(settled(&d, text, header == "true")))
+		} else {
+			d = dialectOf(t, parts[1])
+		}
+		conformance.Must(t, d.Check())
+		checkScans(t, &d, []byte(text))
+		checkScans(t, &d, nil)
+		whole := recordsOf(d, []byte(text), 1000)
+		for _, size := range []int{1, 2, 3, 5, 8} {
+			conformance.Equal(t, cmp.Diff(whole, recordsOf(d, []byte(text), size)), "", "%s: chunks of %d", input, size)
+		}
+		return described(d, text)
+	})
+}
+
+func settled(d *Dialect, text string, header bool) (string, error) {
+	preamble, note, err := d.Settle([]byte(text), header)
+	return fmt.Sprintf("%v, %d %s %v", d, preamble, note, err), err
+}
+
+// checkScans compares the scan of a text in one piece with that of its bytes, one after another, from every state.
+func checkScans(t *testing.T, d *Dialect, text []byte) {
+	if !d.Parallel() {
+		return
 	}
+	for begin := range states {
+		if begin == Escaped && d.Escape == 0 {
+			continue
+		}
+		first, state := -1, begin
+		for i := range text {
+			one := d.Scan(text[i : i+1])
+			if first < 0 && one.First[state] >= 0 {
+				first = i + one.First[state]
+			}
+			state = one.End[state]
+		}
+		whole := d.Scan(text)
+		conformance.True(t, whole.First[begin] == first && whole.End[begin] == state, "from %d: %v, bytewise %d, %d", begin,
+			whole, first, state)
+	}
+	var s Stitcher
+	first, ended := 0, false
+	for i := 0; i < len(text) && !ended; i++ {
+		n := 0
+		n, ended = s.Pass(text[i:i+1], d.Scan(text[i:i+1]))
+		first += n
+	}
+	g := general{d: d, end: d.End(), data: text}
+	conformance.True(t, g.skip() == ended && first == g.pos && s.Pending() == 0, "%v: passed %d of %d bytes", ended, first,
+		g.pos)
 }
 
 // FuzzDialects checks, for any text and dialect, that records cover the text and do not depend on where it is cut, and
@@ -297,24 +307,6 @@ func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	conformance.MustEqual(t, fmt.Sprint(got), fmt.Sprint(want), "got")
 }
 
-func TestUnquotedLineIsSplitAtDelimiters(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		delimiter := rapid.SampledFrom([]string{",", "\x01", "\x81", "\t"}).Draw(t, "delimiter")
-		line := rapid.SliceOfN(rapid.SampledFrom([]byte("\x00\x01\x02,-\x80\x81\xfd\xffab")), 1, 40).Draw(t, "line")
-		p := NewParser(Dialect{Delimiter: delimiter, Quote: '"'})
-		p.Reset(append(slices.Clone(line), "\nnext,\x81\x01"...))
-		rec, ok := p.Next()
-		conformance.MustTrue(t, ok && rec.Bad == nil, "%v", rec)
-		var got [][]byte
-		for i := range rec.Fields {
-			got = append(got, rec.Fields[i].Bytes)
-		}
-		conformance.True(t, slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal), "%q as %q", line, got)
-		ascii := bytes.IndexFunc(line, func(r rune) bool { return r > 127 }) < 0
-		conformance.True(t, rec.ASCII == ascii, "%q is ASCII: %v", line, rec.ASCII)
-	})
-}
-
 // TestMarkedLinesParseLikeUnmarked parses random texts, with lines across blocks and windows, with and without marks.
 func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	if !marked {
@@ -322,7 +314,8 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	}
 	dialects := []Dialect{Default, {Delimiter: "\x00", Quote: '"'}, {Delimiter: "\x81"},
 		{Delimiter: "|", Quote: '\'', Blank: true}, {Delimiter: ",", Quote: '"', EOL: '\r'},
-		{Delimiter: "\t", Escape: '\\', Escapes: EscapesHive, Null: `\N`}, {Delimiter: ",", Quote: '"', RecordEnd: "\n"}}
+		{Delimiter: "\t", Escape: '\\', Escapes: EscapesHive, Null: `\N`}, {Delimiter: ",", Quote: '"', RecordEnd: "\n"},
+		{Delimiter: ",", Quote: '"', Null: "a"}}
 	pieces := []string{"a", "b7", "é", "\x80", "\xff", ",", "|", "\t", "\x00", "\x81", ",,", "\r", "\r\n", "\n", "\n\n",
 		"\r\n\r\n", `"`, `""`, "'", `\`, `\N`, "a word that is longer than others"}
 	rnd := rand.New(rand.NewPCG(3, 5))
@@ -346,14 +339,17 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 		parsers[i][1].window.used = false
 	}
 	for n := range 1_000 {
-		common, long := rnd.IntN(len(pieces)), rnd.IntN(len(pieces))
+		common, long, repeats := rnd.IntN(len(pieces)), rnd.IntN(len(pieces)), 90
+		if n%8 == 0 { // long lines that begin in an earlier window
+			long, repeats = len(pieces)-1, 250
+		}
 		var text []byte
 		for range rnd.IntN([]int{8, 40, 150, 600}[n%4]) {
 			switch rnd.IntN(12) {
 			case 0, 1, 2, 3:
 				text = append(text, pieces[rnd.IntN(len(pieces))]...)
 			case 4:
-				for range rnd.IntN(90) {
+				for range rnd.IntN(repeats) {
 					text = append(text, pieces[long]...)
 				}
 			default:
@@ -371,99 +367,89 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	}
 }
 
-// settled returns a program's dialect after Settle.
-func settled(t *testing.T, name, text string, header bool) Dialect {
-	d, _, ok := Named(name)
-	conformance.MustTrue(t, ok, "%s is not known", name)
-	_, _, err := d.Settle([]byte(text), header)
-	conformance.MustTrue(t, err == nil, "%v", err)
-	conformance.Must(t, d.Check())
-	return d
-}
-
-func TestDumpsAgreeWithTheirPrograms(t *testing.T) {
-	const bad = table.CodeEscape
-	for name, tt := range map[string]struct {
-		program string
-		header  bool
-		text    string
-		want    [][]string
-	}{
-		"MySQL's client": {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n",
-			rows{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
-		"MySQL's server": {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n",
-			rows{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
-		"client, no header":  {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", rows{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
-		"server, NULL first": {mysql, false, "\\N\tNULL\n", rows{{"∅", "NULL"}}},
-		"server with header": {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", rows{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
-		"signs of both":      {mysql, true, "1\tNULL\n2\tx\\ny\n3\tx\\\ty\n", rows{{bad}, {"2", "x\ny"}, {"3", "x\ty"}}},
-		"MySQL, no sign":     {mysql, false, "1\tNULL\n2\t\\\\N\n", rows{{bad}, {"2", "\\N"}}},
-		"\\N of the client":  {mysqlBatch, false, "\\N\n", rows{{bad}}},
-		"other escapes":      {mysqlTab, false, "\\b\\r\\Z\\q\\N\n", rows{{"\b\r\x1aqN"}}},
-		"MySQL on Windows":   {mysql, true, "a\tb\r\n1\tx\r\r\n", rows{{"a", "b"}, {"1", "x\r"}}},
-		"empty lines":        {mysql, true, "a\n\nb\n", rows{{"a"}, {""}, {"b"}}},
-
-		"PostgreSQL": {postgres, false, "1\ta\\tb\\nc\\r\\\\\\b\\f\\v\n2\t\\N\n3\tNULL\n\\.\n",
-			rows{{"1", "a\tb\nc\r\\\b\f\v"}, {"2", "∅"}, {"3", "NULL"}}},
-		"PostgreSQL's digits": {postgres, false, "\\101\\1018\\x41\\x4G\\xg\\q\\\tb\n", rows{{"AA8A\x04Gxgq\tb"}}},
-		"PostgreSQL, CR LF":   {postgres, false, "1\ta\\r\r\n\\.\r\n", rows{{"1", "a\r"}}},
-		"an escaped end mark": {postgres, false, "\\\\.\n\\.\n", rows{{"\\."}}},
-		"a line end as data":  {postgres, false, "a\\\nb\tc\n", rows{{"a\nb", "c"}}},
-		"CSV of PostgreSQL": {postgresCSV, false, "1,,\"\",\"\\.\",\\N,\"a\nb\"\n\"\\.\"\n\n\\.\n",
-			rows{{"1", "", "“”", "“\\.”", "\\N", "“a\nb”"}, {"“\\.”"}, {""}}},
-		"ClickHouse": {clickHouse, true, "1\ta\\tb\\nc\\'d\\\\e\\0\\b\\f\\r\n\\N\t\n",
-			rows{{"1", "a\tb\nc'd\\e\x00\b\f\r"}, {"∅", ""}}},
-		"ClickHouse, more": {clickHouse, true, "100\\%\\d\\x41\\a\\e\\v\\/\\\"\n\\xZZ\na\\Nb\n",
-			rows{{"100\\%\\dA\a\x1b\v/\""}, {bad}, {bad}}},
-		"CSV of ClickHouse": {clickHouseCSV, true, "1,\"a\"\"b\\n\",\\N,\"\\N\"\n", rows{{"1", "“a\"b\\n”", "∅", "“\\N”"}}},
-
-		"Hive": {hive, false, "1\x01a\\\\b\\nc\\rd\\\x01\x01\\N\n\\\\N\x01\n",
-			rows{{"1", "a\\b\nc\rd\x01", "∅"}, {"\\N", ""}}},
-		"Hive, CR LF": {hive, false, "1\x01\\N\r\n\\N\x01a\\\\b\r\n", rows{{"1", "∅"}, {"∅", "a\\b"}}},
-		"Hive, unescaped": {hive, false, "1\x01C:\\new\\temp\x01\\N\n2\x01x\\\x01y\\\n",
-			rows{{"1", "C:\\new\\temp", "∅"}, {"2", "x\\", "y\\"}}},
-		"Hive, no sign": {hive, false, "1\x01C:\\new\n2\x01\\N\n", rows{{bad}, {"2", "∅"}}},
-		"not Hive's":    {hiveEscaped, false, "a\\tb\nc\\\n", rows{{bad}, {"c\\"}}},
-
-		"Excel":       {excel, true, "sep=;\r\na;b\r\n1,5;\"x\ny\"\r\n", rows{{"sep=", ""}, {"a", "b"}, {"1,5", "“x\ny”"}}},
-		"Excel, bare": {excel, true, "a;b\r\n1,5;2\r\n3,5;4\r\n", rows{{"a", "b"}, {"1,5", "2"}, {"3,5", "4"}}},
-		"SQLite's CSV": {sqlite, true, "a,b\r\n,\"\"\r\n\"x\r\ny\",'\r\n\r\n",
-			rows{{"a", "b"}, {"", "“”"}, {"“x\r\ny”", "'"}, {""}}},
-		"SQLite quotes": {sqliteQuote, true, "'a','b'\n1,NULL\n-2.5,'NULL'\nX'00ff','it''s\n\\n'\nX'',''\n",
-			rows{{"‘a’", "‘b’"}, {"#1", "∅"}, {"#-2.5", "‘NULL’"}, {"<00ff>", "‘it's\n\\n’"}, {"<>", "‘’"}}},
-		"half a digit": {sqliteQuote, true, "X'0'\nX'zz'\n1\n", rows{{bad}, {bad}, {"#1"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := settled(t, tt.program, tt.text, tt.header)
-			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(d, []byte(tt.text), size))), "", "chunks of %d", size)
-			}
-		})
+// grouped formats texts, grouped by what they mean.
+func grouped(texts map[string]string) string {
+	var all strings.Builder
+	for _, meaning := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintf(&all, "%s:%s\n", meaning, texts[meaning])
 	}
+	return all.String()
 }
 
-func TestBadRecordIsNotTypesRow(t *testing.T) {
-	conformance.True(t, !NamesTypes(&record.Record{Bad: &table.Reason{}}), "a line that cannot be read is taken for types")
+// settlings settles a program's dialect by short texts.
+func settlings(t *testing.T, name, header, delimiter string) string {
+	texts := []string{"", "a\n", "a\r\n", "a\r\nb\n", "a\nb\r\n", "a\rb\r\n"}
+	if name == excel {
+		texts = append(texts, "sep=;\na", "\"sep=;\"\r\na", "SEP=,\n", "sep=;", "sep=\n", "sep=;;\n", "sap=;\n",
+			"a;b\n1;2,5\n", "a,b\n1,2\n3", "a\tb\n1\t2\n", "a;b,c\n1;2,3\n", "a;b\n1,2", ";")
+	}
+	for _, before := range strings.Split("|a|\t|\x01|\n|\\", "|") {
+		for _, c := range "Nntr\t\n\x01\b\x0b\x00a\\" {
+			for _, after := range strings.Split("|a|\t|\x01|\r|\n", "|") {
+				if name == mysql || name == hive {
+					texts = append(texts, before+`\`+string(c)+after)
+				}
+			}
+		}
+	}
+	found := map[string]string{}
+	for _, text := range texts {
+		d, _, _ := Named(name)
+		d.Delimiter, d.RecordEnd = unquoted(t, delimiter), map[bool]string{true: "\n"}[name == mysql]
+		result, _ := settled(&d, text, header == "true")
+		found[result] += fmt.Sprintf(" %q", text)
+	}
+	return grouped(found)
 }
 
-func TestAmbiguousLineEndIsRefused(t *testing.T) {
-	d, _, _ := Named(mysql)
-	_, _, err := d.Settle([]byte("1\ta\r\n2\tb\r\n"), false)
-	conformance.Refused(t, err, "--record-end", "error")
+// TestFactsAreAsRecorded tests the small functions of dialects.
+func TestFactsAreAsRecorded(t *testing.T) {
+	conformance.Golden(t, "facts.golden", func(input string) string {
+		what, of, _ := strings.Cut(input, " ")
+		words := strings.Fields(of)
+		switch what {
+		case "check":
+			d := dialectOf(t, of)
+			return fmt.Sprint(d.Check())
+		case "flag":
+			plain, err := Unescape(unquoted(t, of))
+			return fmt.Sprintf("%q %v", plain, err)
+		case "eol":
+			text := []byte(unquoted(t, of))
+			return fmt.Sprintf("%q %q %q", DetectEOL(text, '"'), DetectEOL(text, '\''), DetectEOL(text, 0))
+		case "types":
+			p := NewParser(Default)
+			p.Reset([]byte(of + "\n"))
+			rec, _ := p.Next()
+			return fmt.Sprint(NamesTypes(rec))
+		case "program":
+			var all []string
+			for _, escape := range []byte{0, '\\', '^'} {
+				d, emptyIsText, _ := Named(of)
+				d.SetEscape(escape)
+				all = append(all, fmt.Sprint(d, d.Flags(), d.Escapes, d.Check(), emptyIsText))
+			}
+			return strings.Join(all, "\n")
+		case "settle":
+			return settlings(t, words[0], words[1], words[2])
+		}
+		d, _, _ := Named(words[0])
+		d.Delimiter = ","
+		found := map[string]string{}
+		for c := range byte(0x82) {
+			text := string(append([]byte(words[1]), c))
+			got, n, why := d.pair(nil, []byte(text+"z"))
+			meaning := map[string]string{text: "all", text[1:2]: "the second byte"}[string(got)]
+			if meaning == "" {
+				meaning = fmt.Sprintf("%q", got)
+			}
+			found[fmt.Sprintf("%s, %d bytes, doubtful: %t", meaning, n, why != "")] += fmt.Sprintf(" %q", c)
+		}
+		return grouped(found)
+	})
 }
 
 func TestFlagsDescribeDialectExactly(t *testing.T) {
-	for _, name := range Programs {
-		d, _, _ := Named(name)
-		if d.Delimiter == "" {
-			d.Delimiter = ";"
-		}
-		flags := strings.Join(d.Flags(), " ")
-		conformance.True(t, strings.HasPrefix(flags, "--dialect "+name+" --delimiter ") &&
-			!strings.ContainsAny(flags, "\t\n\x01"), "%s: %q", name, flags)
-	}
-	got := strings.Join((&Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}).Flags(), " ")
-	conformance.True(t, got == `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n`, "%s", got)
 	for a := range 256 {
 		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}),
 			string([]byte{byte(a), byte(a)})} {
@@ -473,55 +459,32 @@ func TestFlagsDescribeDialectExactly(t *testing.T) {
 	}
 }
 
+// TestDialectIsDetectedOrRefused detects the dialects of texts with and without a header. A case "many" has files with
+// the given header, quoted records, and other records; for 0, 1, 2, 8 and 20 quoted records, they have up to 3 records
+// with quotes that are text, times up to 3 with a field too few.
 func TestDialectIsDetectedOrRefused(t *testing.T) {
-	for name, tt := range map[string]struct {
-		text, delimiter string
-		quote, escape   byte
-		refused         string // part of the error, if detection fails
-	}{
-		"commas":                      {"a,b\n1,2\n3,4\n", ",", '"', 0, ""},
-		"semicolons":                  {"a;b\n1;2\n", ";", '"', 0, ""},
-		"tabs":                        {"a\tb\n1\t2,5\n", "\t", '"', 0, ""},
-		"bars with commas in text":    {"a|b\nx, y|2\nz|3\n", "|", '"', 0, ""},
-		"control A":                   {"a\x01b\n1\x012\n", "\x01", '"', 0, ""},
-		"quoted delimiters":           {"a;b\n\"1;2\";3\n", ";", '"', 0, ""},
-		"single quotes":               {"a,b\n'1,2',3\n'4',5\n", ",", '\'', 0, ""},
-		"backslash escapes":           {"a,b\n\"x\\\",y\",3\n\"z\",4\n", ",", '"', '\\', ""},
-		"one column":                  {"a\nb\nc\n", ",", '"', 0, ""},
-		"empty":                       {"", ",", '"', 0, ""},
-		"a cut last record":           {"a,b\n1,2\n3", ",", '"', 0, ""},
-		"a cut quoted record":         {"id;a;b\r\n1;\"x;\n1\";y,1\r\n2;\"x;\n2\";y,2\r\n3;\"x;\n", ";", '"', 0, ""},
-		"decimal commas or semicolon": {"a,b;c,d\n1,2;3,4\n", "", 0, 0, "2 ways"},
-		"quotes that may be text":     {"a,b\n'x',1\n'y',2\n", "", 0, 0, "2 ways"},
-		"a column in quotes":          {"id,v\n1,\"a\"\n2,\"b\"\n", ",", '"', 0, ""},
-		"names in quotes":             {"\"id\";\"v\"\n1;2,5\n2;3,5\n", ";", '"', 0, ""},
-		"apostrophes":                 {"id,v\n1,it's\n2,'tis o'clock\n", ",", '"', 0, ""},
-		"a fault beside one quote":    {"id,v\n1,\"a\" \n2,\"b\"\n", "", 0, 0, "2 ways"},
-		"a fault beside many quotes":  {"id,v\n1,\"a\" \n" + strings.Repeat("2,\"b\"\n", 10), ",", '"', 0, ""},
-		"a title before the header":   {"report\na,b\n1,2\n3,4\n", "", 0, 0, "most records have 2 fields, but not the first"},
-		"escaped quotes in two":       {"a,b\n\"x\\\",y\",3\n\"z\\\",w\",4\n\"q\",5\n", ",", '"', '\\', ""},
-		"apostrophes, one at edges":   {"id,v\n" + strings.Repeat("1,it's\n", 9) + "2,'q'\n", ",", '"', 0, ""},
-		"two kinds of quotes":         {"id,v\n" + strings.Repeat("\"a\",'b'\n", 9), "", 0, 0, "2 ways"},
-		"quotes here and there":       {"id,v\n" + strings.Repeat("1,\"a\"\n2,b\n", 8), ",", '"', 0, ""},
-		"single quotes in half":       {"id,v\n" + strings.Repeat("1,'a'\n2,b\n", 8), "", 0, 0, "2 ways"},
-		"single quotes throughout":    {"'a','b'\n'1','2'\n", ",", '\'', 0, ""},
-		"names in quotes, and inches": {"\"id\",\"v\"\n" + strings.Repeat("1,5\" disk\n", 5), "", 0, 0, "2 ways"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, err := Sniff([]byte(tt.text), true)
-			conformance.MustTrue(t, (err != nil) == (tt.refused != "") &&
-				(err == nil || strings.Contains(err.Error(), tt.refused)), "%v, %v", d, err)
-			conformance.True(t, err != nil || d.Delimiter == tt.delimiter && d.Quote == tt.quote && d.Escape == tt.escape,
-				"%v", d)
-		})
-	}
-}
-
-func TestLineEndsAreDetected(t *testing.T) {
-	for text, want := range map[string]byte{"": '\n', "a": '\n', "a\nb": '\n', "a\r\nb\r\n": '\n', "a\rb\rc": '\r',
-		"\"a\nb\"\rc\rd": '\r', "a\rb\nc": '\n', "a\r": '\n'} {
-		conformance.Equal(t, DetectEOL([]byte(text), '"'), want, "%q", text)
-	}
-	conformance.Equal(t, DetectEOL([]byte("a\r'b\nc'\r"), '\''), '\r', "a line feed in single quotes")
-	conformance.Equal(t, DetectEOL([]byte("a\r5\"\nc\n"), 0), '\n', "a quote that is text")
+	signs := map[string]string{",\"\x00": ".", ",\"\\": "E", ",'\x00": "s", ",'\\": "S", ",\x00\x00": "n", ";\"\x00": ";"}
+	conformance.Golden(t, "sniff.golden", func(input string) string {
+		parts := strings.Split(input, "\t")
+		text := unquoted(t, parts[1])
+		if parts[0] != "many" {
+			d, err := Sniff([]byte(text), true)
+			bare, bareErr := Sniff([]byte(text), false)
+			return fmt.Sprintf("with a header: %v %v\nwithout: %v %v", d, err, bare, bareErr)
+		}
+		quoted, others := unquoted(t, parts[2]), conformance.Try(strconv.Atoi(parts[3])).Must(t)
+		var found strings.Builder
+		for _, many := range []int{0, 1, 2, 8, 20} {
+			found.WriteByte(' ')
+			for at := range 16 {
+				d, err := Sniff([]byte(text+strings.Repeat(quoted, many)+strings.Repeat("1,5\" '\n", at/4)+
+					strings.Repeat("1\n", at%4)+strings.Repeat("1,b\n", others)), true)
+				found.WriteString(signs[d.Delimiter+string([]byte{d.Quote, d.Escape})])
+				if err != nil {
+					found.WriteByte("?!"[min(strings.Count(err.Error(), "but not the first"), 1)])
+				}
+			}
+		}
+		return found.String()
+	})
 }

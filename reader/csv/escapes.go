@@ -3,6 +3,7 @@ package csv
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
@@ -125,22 +126,12 @@ func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 // digitsOf parses up to most digits. It keeps the low byte of the value, as PostgreSQL does.
 func digitsOf(text []byte, most, base int) (value byte, digits int) {
 	n := 0
-	for digits < most && digits < len(text) {
-		c, v := text[digits], 0
-		switch {
-		case c >= '0' && c <= '9':
-			v = int(c - '0')
-		case c >= 'a' && c <= 'f':
-			v = int(c-'a') + 10
-		case c >= 'A' && c <= 'F':
-			v = int(c-'A') + 10
-		default:
-			v = base
-		}
-		if v >= base {
+	for digits < min(most, len(text)) {
+		i := strings.IndexByte("00112233445566778899aAbBcCdDeEfF", text[digits])
+		if i < 0 || i/2 >= base {
 			break
 		}
-		n = n*base + v
+		n = n*base + i/2
 		digits++
 	}
 	return byte(n), digits

@@ -219,10 +219,7 @@ func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note stri
 // Separator parses Excel's first line, such as sep=;, which states the delimiter. n is the length of the line.
 func Separator(head []byte) (delimiter string, n int, ok bool) {
 	end := bytes.IndexByte(head, '\n')
-	if end < 0 {
-		return "", 0, false
-	}
-	line := strings.TrimRight(string(head[:end]), "\r")
+	line := strings.TrimRight(string(head[:max(end, 0)]), "\r")
 	line = strings.TrimSuffix(strings.TrimPrefix(line, `"`), `"`)
 	if len(line) != 5 || !strings.EqualFold(line[:4], "sep=") {
 		return "", 0, false
