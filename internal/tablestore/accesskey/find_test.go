@@ -59,7 +59,11 @@ func TestFindWaitsForKeyServer(t *testing.T) {
 func TestWaitForKeyServerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		err := await(t.Context(), "VARIABLE", func() error { return errors.New("connection refused") }, nil)
+		var said []string
+		err := await(t.Context(), "VARIABLE", func() error { return errors.New("connection refused") },
+			func(text string) { said = append(said, text) })
+		conformance.Equal(t, strings.Join(said, "; "), "waiting: the server that VARIABLE names gives no access key: "+
+			"connection refused; retrying for up to 2m0s", "said")
 		if took := time.Since(begun); !errors.As(err, new(*DownError)) || took < client.Patience ||
 			took > client.Patience+10*time.Second || !strings.Contains(err.Error(),
 			"VARIABLE names gave no access key for 2m0s: connection refused") {
@@ -91,12 +95,4 @@ func TestExpiringTokenIsCachedForSeconds(t *testing.T) {
 	p.Refresh()
 	p.GetCredentials()
 	conformance.True(t, asked != before, "keys that were refused are kept")
-}
-
-func TestMissingProfileIsAnError(t *testing.T) {
-	onlyServer(t, "")
-	for _, disabled := range []string{"", "true"} {
-		t.Setenv("ALIBABA_CLOUD_CLI_PROFILE_DISABLED", disabled)
-		conformance.Refused(t, conformance.ErrorOf(Profile("missing")), "", "disabled %q", disabled)
-	}
 }

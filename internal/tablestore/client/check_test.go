@@ -24,7 +24,6 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// changing returns a network that changes responses.
 func changing(base http.RoundTripper, change func(res *http.Response, body []byte) []byte) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		res, err := base.RoundTrip(r)
@@ -144,7 +143,6 @@ func TestResponsesToRequestsSignedWithV4AreChecked(t *testing.T) {
 	}
 }
 
-// rotating returns new keys for every request.
 type rotating struct{ n int }
 
 func (r *rotating) GetCredentials() common.Credentials {
@@ -395,7 +393,6 @@ func TestRowsSurviveLaterPages(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey), was, "a row became")
 }
 
-// Damage to any byte is detected.
 func TestDamagedPagesAreRefused(t *testing.T) {
 	rows := drawRows(rand.New(rand.NewPCG(5, 6)), 3)
 	s := new(said)

@@ -47,7 +47,6 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 
 func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
-// TestSignaturesEqualSDK compares signatures of headers of random bytes.
 func TestSignaturesEqualSDK(t *testing.T) {
 	const alphabet = " \taZ09:/+=\x80é\n-_"
 	rnd := rand.New(rand.NewPCG(5, 23))

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -24,30 +23,16 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 		if codeOf(err) != "OTSObjectAlreadyExist" {
 			return err
 		}
-		has, descErr := a.hasIndex(name, &i)
+		t, descErr := a.Describe(name)
 		if descErr != nil {
 			return descErr
 		}
-		if has {
+		if slices.ContainsFunc(t.IndexesAre, func(has table.Index) bool { return has.Holds(&i) }) {
 			return nil
 		}
 		return err
 	})
-	if codeOf(err) == "OTSObjectAlreadyExist" {
-		return fmt.Errorf("create index %s of table %s: %w", i.Name, name, ErrTableExists)
-	}
-	if err != nil {
-		return fmt.Errorf("create index %s of table %s: %w", i.Name, name, &Error{err})
-	}
-	return nil
-}
-
-func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
-	t, err := a.Describe(name)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(t.IndexesAre, func(has table.Index) bool { return has.Holds(want) }), nil
+	return a.wrap("create index "+i.Name+" of", name, err)
 }
 
 // indexRefused reports whether the service refused a write to an index: "Can't write index table directly".

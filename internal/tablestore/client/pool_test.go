@@ -242,7 +242,6 @@ func TestRefusalOfAcceptedKeysIsTemporary(t *testing.T) {
 	})
 }
 
-// forgetful is a provider that has no keys.
 type forgetful struct{}
 
 func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCredentials{} }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -144,17 +145,12 @@ func TestUnrecordedResponseIsAnError(t *testing.T) {
 }
 
 // splitter returns an Admin of a store in this process that can create tables with partitions.
-func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (*Admin, *server.Server) {
+func splitter(t *testing.T) (*Admin, *server.Server) {
 	t.Helper()
 	s := engine(t, server.Options{})
-	target := of(s)
-	if through != nil {
-		target.Transport = through(target.Transport)
-	}
-	return admin(t, target), s
+	return admin(t, of(s)), s
 }
 
-// splitBounds holds ascending values of each partition-key type.
 var splitBounds = map[table.Type][]table.Value{
 	table.String: {{Type: table.String, Bytes: []byte("b")}, {Type: table.String, Bytes: []byte("b\u00fc")},
 		{Type: table.String, Bytes: []byte("c")}},
@@ -163,7 +159,7 @@ var splitBounds = map[table.Type][]table.Value{
 }
 
 func TestTableIsCreatedWithPartitions(t *testing.T) {
-	a, _ := splitter(t, nil)
+	a, _ := splitter(t)
 	define := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 100000}
 	for of, bounds := range splitBounds {
 		name := "t" + of.String()
@@ -184,51 +180,13 @@ func TestTableIsCreatedWithoutRefusedPartitions(t *testing.T) {
 	bounds := splitBounds[table.String]
 	key := []table.KeyColumn{{Name: "k", Type: table.String}}
 	for answer, want := range map[string]string{sim.PreSplitRefused: "cannot be specified", sim.PreSplitIgnored: ""} {
-		a, s := splitter(t, nil)
+		a, s := splitter(t)
 		must(t, s.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}))
 		refused, err := a.CreateSplit("t", key, defaults, nil, bounds)
 		conformance.MustTrue(t, err == nil && (refused == nil) == (want == "") &&
 			(refused == nil || strings.Contains(refused.Error(), want)), "%s: refused %v, %v", answer, refused, err)
 		got, err := a.Splits("t")
 		conformance.True(t, err == nil && len(got) == 0, "%s: bounds %v, %v", answer, got, err)
-	}
-}
-
-// cutting is a network that loses the response to the first CreateTable.
-type cutting struct {
-	base http.RoundTripper
-	done bool
-}
-
-func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := c.base.RoundTrip(r)
-	if err == nil && !c.done && strings.HasSuffix(r.URL.Path, "/CreateTable") {
-		c.done = true
-		res.Body.Close()
-		return nil, errors.New("connection reset")
-	}
-	return res, err
-}
-
-func TestPresplitTableWithLostResponseIsCreatedOnce(t *testing.T) {
-	a, _ := splitter(t, func(base http.RoundTripper) http.RoundTripper { return &cutting{base: base} })
-	a.Proven = true
-	bounds := splitBounds[table.String]
-	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, defaults, nil, bounds)
-	conformance.MustTrue(t, refused == nil && err == nil, "refused %v, %v", refused, err)
-	got, err := a.Splits("t")
-	conformance.True(t, err == nil && len(got) == len(bounds), "bounds %v, %v", got, err)
-}
-
-func TestTableNameMayExceedSDKLimit(t *testing.T) {
-	a, _ := splitter(t, nil)
-	key := []table.KeyColumn{{Name: "k", Type: table.String}}
-	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
-		name := strings.Repeat("a", n)
-		conformance.MustEqual(t, a.Create(name, key, defaults), nil, "%d characters", n)
-		got, err := a.Describe(name)
-		conformance.True(t, err == nil && cmp.Diff(key, got.Key) == "", "%d characters: %v, %v", n, got, err)
-		conformance.Is(t, a.Create(name, key, defaults), ErrTableExists, "%d characters: made twice", n)
 	}
 }
 
@@ -266,48 +224,114 @@ func TestReservedThroughputIsChangedOncePerInterval(t *testing.T) {
 		got.MaxVersions == 3, "%+v, %v", got, err)
 }
 
-func TestTableChangesSurviveTemporaryFaults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"},
-			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
-			failed := map[string]int{}
-			plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" },
-				Decide: func(r faults.Request) faults.Fault {
-					if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
-						return f
-					}
-					return faults.Fault{}
-				}}
-			now := time.Now()
-			a := clocked(t, &now, plan)
-			for what, change := range map[string]func() error{
-				"options": func() error { return a.SetOptions("t", -1, 1) }, "units": func() error { return a.Reserve("t", 1, 2) },
-				"an update": func() error { return a.Update("t", Change{MaxDeviation: new(int64(7))}) },
-				"adjusted":  func() error { _, err := a.Adjusted("t"); return err },
-			} {
-				conformance.Equal(t, change(), nil, "%s after %s", what, f.Code)
-			}
-			conformance.True(t, failed["UpdateTable"] == 6 && failed["DescribeTable"] == 2, "requests: %v", failed)
-			want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 7, ReservedRead: 1, ReservedWrite: 2}
-			got, err := a.Describe("t")
-			conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
-			now = now.Add(ThroughputInterval)
-			failed["UpdateTable"] = 0
-			must(t, a.Update("t", Change{ReservedWrite: new(5)}))
-			conformance.Equal(t, failed["UpdateTable"], 2, "updates after %s", f.Code)
-			got, err = a.Describe("t")
-			conformance.True(t, err == nil && got.ReservedWrite == 5, "%+v, %v", got, err)
-		}
-	})
-}
-
-func TestMissingTableCannotBeChanged(t *testing.T) {
+func TestTableIsComparedWithTheOneRead(t *testing.T) {
 	now := time.Now()
 	a := clocked(t, &now, nil)
-	_, adjusted := a.Adjusted("none")
-	for what, err := range map[string]error{"options": a.SetOptions("none", -1, 1), "throughput": a.Reserve("none", 1, 1),
-		"adjusted": adjusted} {
-		conformance.Is(t, err, ErrNoTable, "%s", what)
+	is := conformance.Try(a.Describe("t")).Must(t)
+	for _, c := range []struct {
+		was Table
+		why string
+	}{
+		{*is, ""}, {Table{Name: "t", Key: stringKey}, ""}, {Table{Name: "t", Created: is.Created}, "another primary key"},
+		{Table{Name: "t", Created: is.Created - 1, Key: stringKey}, "created at " + madeAt(is.Created-1) +
+			", the present one was created at " + madeAt(is.Created)},
+		{Table{Name: "u", Key: stringKey}, "it no longer exists"},
+	} {
+		err := a.Same(&c.was)
+		conformance.True(t, (err == nil) == (c.why == "") && (err == nil || errors.As(err, new(*ReplacedError)) &&
+			strings.HasSuffix(err.Error(), c.why)), "%+v: %v", c.was, err)
+	}
+	a.Connection = nil
+	conformance.InALine(t, a.Update("t", Change{}), "no connection was given", "an update")
+	err := a.Create(strings.Repeat("u", maxSDKName+1), stringKey, defaults)
+	conformance.InALine(t, err, "require a Connection", "a name")
+}
+
+// TestEachRequestOfAnOperationMayFail lets each request of each operation fail, one at a time. A permanent refusal must
+// be reported; a busy service or a lost response must make no difference. Table d has the column v, table t has none.
+func TestEachRequestOfAnOperationMayFail(t *testing.T) {
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of the clock of synctest
+	long := strings.Repeat("u", maxSDKName+1)
+	bounds := []table.Value{{Type: table.String, Bytes: []byte("m")}}
+	index := table.Index{Name: "i", Key: []string{"v", "s"}}
+	defined := map[string]table.Type{"v": table.String}
+	for _, op := range []struct {
+		says string // the beginning of its errors
+		do   func(a *Admin) (any, error)
+	}{
+		{"create table u: ", func(a *Admin) (any, error) { return nil, a.Create("u", stringKey, defaults) }},
+		{"create table " + long + ": ", func(a *Admin) (any, error) {
+			return nil, a.CreateDefined(long, stringKey, defaults, defined)
+		}},
+		{"", func(a *Admin) (any, error) {
+			refused, err := a.CreateSplit("u", stringKey, defaults, nil, bounds)
+			return nil, errors.Join(refused, err)
+		}},
+		{"drop table t: ", func(a *Admin) (any, error) { return nil, a.Drop("t") }},
+		{"list tables: ", func(a *Admin) (any, error) { return a.List() }},
+		{"change table t: ", func(a *Admin) (any, error) { return nil, a.SetOptions("t", -1, 2) }},
+		{"change table t: ", func(a *Admin) (any, error) { return nil, a.Reserve("t", 1, 2) }},
+		{"change table t: ", func(a *Admin) (any, error) {
+			return nil, a.Update("t", Change{ReservedWrite: new(5), MaxDeviation: new(int64(9)), AllowUpdate: new(false)})
+		}},
+		{"create index i of table d: ", func(a *Admin) (any, error) {
+			return nil, errors.Join(a.CreateIndex("d", index), a.CreateIndex("d", index))
+		}},
+		{"describe table t: ", func(a *Admin) (any, error) { return a.Opened("t") }},
+		{"describe table t: ", func(a *Admin) (any, error) { return a.Splits("t") }},
+		{"describe table t: ", func(a *Admin) (any, error) { return a.Changeable("t", time.Minute, start) }},
+		{"describe table t: ", func(a *Admin) (any, error) { return a.UpdatesWholeRows("t") }},
+		{"describe table t: ", func(a *Admin) (any, error) { return a.Global("t") }},
+		{"check whether table t is the one that was read: describe table t: ", func(a *Admin) (any, error) {
+			return nil, a.Same(&Table{Name: "t", Key: stringKey})
+		}},
+		{"read table t: ", func(a *Admin) (any, error) {
+			types, rows, err := a.CellTypes("t", stringKey, 5)
+			return fmt.Sprint(types, rows), err
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			// run returns the operation's result and, if no request was refused permanently, the tables after it.
+			run := func(failing int, f faults.Fault) (outcome string, failed bool, err error) {
+				armed := false
+				plan := &faults.Plan{Only: func(string) bool { return armed }, Decide: func(r faults.Request) faults.Fault {
+					if failed = failed || r.N == failing; r.N != failing {
+						return faults.Fault{}
+					}
+					return f
+				}}
+				now := start
+				a := clocked(t, &now, plan)
+				must(t, a.CreateDefined("d", stringKey, defaults, defined))
+				now, armed = now.Add(ThroughputInterval), true
+				found, err := op.do(a)
+				armed = false
+				outcome = fmt.Sprint(found)
+				for _, name := range conformance.Try(a.List()).Must(t) {
+					outcome += fmt.Sprintf(" %+v %v", conformance.Try(a.Describe(name)).Must(t),
+						conformance.Try(a.Splits(name)).Must(t))
+				}
+				return outcome, failed, err
+			}
+			want, _, err := run(-1, faults.Fault{})
+			must(t, err)
+			for n, failed := 0, true; failed; n++ {
+				_, failed, err = run(n, faults.Fault{Action: faults.Refuse, Code: authFailed})
+				if conformance.Equal(t, err != nil, failed, "%s%v", op.says, err); err == nil {
+					continue
+				}
+				conformance.InALine(t, err, authFailed, "%s", op.says)
+				conformance.True(t, strings.HasPrefix(err.Error(), op.says), "%v", err)
+				_, _, err = run(n, faults.Fault{Action: faults.Refuse, Code: "OTSObjectNotExist"})
+				conformance.True(t, err == nil || IsNoTable(err) || errors.As(err, new(*ReplacedError)), "%v", err)
+				for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.DropAfter},
+					{Action: faults.Refuse, Code: "OTSTableNotReady"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
+					got, _, err := run(n, f)
+					conformance.True(t, err == nil && got == want || errors.Is(err, ErrTooFrequent), "%s%v\ngot  %s\nwant %s",
+						op.says, err, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -335,7 +359,6 @@ func TestThroughputChangeTimeIsReadFromResponse(t *testing.T) {
 	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
-// TestMadeOfComparesEveryField tests tables that differ in one field: the first, a middle one or the last.
 func TestMadeOfComparesEveryField(t *testing.T) {
 	number, seconds, yes := 7, int64(7), true
 	whole := Change{&number, &number, &number, &number, &seconds, &yes}

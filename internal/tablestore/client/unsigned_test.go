@@ -66,7 +66,6 @@ func (a *claiming) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// renewing is a provider that may have new keys when asked again.
 type renewing struct {
 	common.CredentialsProvider
 	of *claiming
@@ -112,7 +111,6 @@ func TestResponseSizeLimitDependsOnKind(t *testing.T) {
 	}
 }
 
-// ways returns both ways of sending a request, by name.
 func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation string) error {
 	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: renewing{keys("secret"), a},
 		AcceptUnsigned: accept}

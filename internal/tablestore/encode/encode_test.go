@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -37,6 +38,7 @@ func TestRowsEqualSDKInAllModes(t *testing.T) {
 		want       []byte
 		size       int
 	}{
+		"absent, not deleted":       {table.Update, true, update.Serialize(), 5},
 		"put":                       {table.Put, false, put.Serialize(), 5},
 		"put has nothing to delete": {table.Put, true, put.Serialize(), 5},
 		"update":                    {table.Update, false, update.Serialize(), 5},
@@ -44,8 +46,20 @@ func TestRowsEqualSDKInAllModes(t *testing.T) {
 		"delete":                    {table.Delete, false, remove.Serialize(), 3},
 	} {
 		b := new(table.Block)
-		why := New(schema, tt.mode, tt.deleteNull).Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Span{}, nil)
+		values := []table.Value{str("k"), str("x"), {Absent: strings.HasPrefix(name, "absent")}}
+		why := New(schema, tt.mode, tt.deleteNull).Append(b, values, nil, table.Span{}, nil)
 		isRow(t, name, b, why, tt.want, tt.size)
+	}
+	e, b := New(schema, table.Changes, false), new(table.Block)
+	modes := []table.Mode{table.Put, table.Update, table.Delete, table.Put}
+	for _, m := range modes {
+		e.As(m)
+		conformance.MustEqual(t, e.Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Span{}, nil), nil, "%v", m)
+	}
+	for i, want := range [][]byte{put.Serialize(), deleting.Serialize(), remove.Serialize(), put.Serialize()} {
+		got := table.Ref{Block: b, Index: int32(i)}
+		conformance.True(t, bytes.Equal(got.Body(), want) && got.Row().Mode(table.Changes) == modes[i], "row %d: %x", i,
+			got.Body())
 	}
 }
 
@@ -83,7 +97,6 @@ func TestRefusedRowLeavesBlockUnchanged(t *testing.T) {
 	conformance.True(t, why == nil, "a put of a key only, and an empty key value: %v", why)
 }
 
-// recipe describes a row and how to encode it.
 type recipe struct {
 	key    string
 	values [2]table.Value
@@ -309,18 +322,6 @@ func TestOwnCellsRespectLimits(t *testing.T) {
 				"%v left %d bytes and %d rows", why, len(block.Data), len(block.Rows))
 		})
 	}
-}
-
-func TestAbsentValueIsNotDeleted(t *testing.T) {
-	e := New(schema, table.Update, true)
-	b := new(table.Block)
-	conformance.MustEqual(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil), nil, "why")
-	key := new(tablestore.PrimaryKey)
-	key.AddPrimaryKeyColumn("id", "k")
-	want := &tablestore.UpdateRowChange{PrimaryKey: key}
-	want.DeleteColumn("b")
-	got := (table.Ref{Block: b}).Body()
-	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
 // TestPackedRowsEqualEncodedRows tests values of every type, versions, missing and unordered columns, and refused rows.

@@ -127,6 +127,10 @@ func TestReportedPartitionsAreExact(t *testing.T) {
 	bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
 	conformance.True(t, err == nil && exact && fmt.Sprint(integers(bounds)) == "[-7 7]", "%v, %v, %v", bounds, exact, err)
 	conformance.Equal(t, fmt.Sprint(service.seen), "[DescribeTable]", "requests %v", service.seen)
+	p, created, replaced := partitionsOf(t, service), int64(-1), errors.New("another table")
+	p.See = func(at int64) error { created = at; return replaced }
+	bounds, exact, err = p.Read(time.Unix(0, 0))
+	conformance.True(t, bounds == nil && !exact && errors.Is(err, replaced) && created == 0, "%v, %v", bounds, err)
 }
 
 func TestUnreportedPartitionsAreGuessedFromSizes(t *testing.T) {
@@ -271,7 +275,6 @@ func TestPackedRowsEqualScan(t *testing.T) {
 	conformance.True(t, err == nil && n == len(rows), "%d rows of %d: %v", n, len(rows), err)
 }
 
-// answering is a service that returns the same rows for every request.
 type answering struct {
 	rows []*Row
 	next *tablestore.PrimaryKey
@@ -281,7 +284,6 @@ func (a *answering) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeR
 	return &tablestore.GetRangeResponse{Rows: a.rows, NextStartPrimaryKey: a.next}, nil
 }
 
-// A page that does not match its request is refused.
 func TestPagesAreChecked(t *testing.T) {
 	pk := func(values ...any) *tablestore.PrimaryKey {
 		var columns []any

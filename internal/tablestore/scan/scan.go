@@ -144,11 +144,8 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 
 // patiently repeats a request while a retry can help.
 func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, request func() error) error {
-	const base = 50 * time.Millisecond
-	backoff := ratelimit.Backoff{Base: base, Max: 5 * time.Second}
-	if retryFor > 0 { // patience counts at most a quarter of its time between two attempts
-		backoff.Max = max(base, min(backoff.Max, retryFor/4))
-	}
+	const base = 50 * time.Millisecond // patience counts at most a quarter of its time between two attempts
+	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, retryFor/4))}
 	patience := ratelimit.Patience{For: retryFor}
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
