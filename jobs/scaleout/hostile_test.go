@@ -1,21 +1,15 @@
 package scaleout
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,147 +22,6 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-var errFull = errors.New("no space left on device")
-
-func TestFullJobDirectoryIsNamedAndTheLoadContinues(t *testing.T) {
-	for _, left := range []int{0, 2, 9, 20, 40} {
-		t.Run(fmt.Sprint(left), inJob(func(t *testing.T, w *world) {
-			p := w.start("on a full disk", 2, -1, 0)
-			err := p.run(func(ctx context.Context, j *Job) error {
-				p.goesWrong(func(verb, _ string, done bool) error {
-					if verb != "put" || done {
-						return nil
-					}
-					if left--; left < 0 { // no more objects fit
-						return errFull
-					}
-					return nil
-				})
-				return workAll(ctx, j)
-			})
-			refused(t, err, exitcode.Failed, errFull.Error())
-			w.finish()
-		}))
-	}
-}
-
-// together runs the job with three concurrent processes. set may change each of them.
-func (w *world) together(set func(n int, p *process)) {
-	w.t.Helper()
-	var all sync.WaitGroup
-	for n := range 3 {
-		p := w.start(fmt.Sprint("process ", n), uint64(n), -1, 0)
-		set(n, p)
-		all.Go(func() {
-			if err := p.run(workAll); err != nil {
-				w.t.Errorf("%s: %v", p.name, err) // the process has lost its task
-			}
-		})
-	}
-	all.Wait()
-}
-
-func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
-	for says, c := range map[string]struct {
-		code    int
-		program string
-		fails   func(verb, name string, done bool) error
-	}{
-		"must have the same version": {code: exitcode.Usage, program: "other"},
-		"permission denied": {code: exitcode.Usage, fails: func(verb, _ string, done bool) error { // another user's directory
-			if verb == "put" && !done {
-				return fs.ErrPermission
-			}
-			return nil
-		}},
-		errFull.Error(): {code: exitcode.Failed, fails: func(verb, name string, done bool) error { // only its own disk
-			if verb == "put" && strings.HasPrefix(name, "runs/") && !done {
-				return errFull
-			}
-			return nil
-		}},
-	} {
-		t.Run(says, inJob(func(t *testing.T, w *world) {
-			var others sync.WaitGroup
-			others.Go(func() { w.together(func(_ int, p *process) { p.slow = time.Second }) })
-			p := w.start("cannot", 1, -1, 0)
-			p.goesWrong(c.fails)
-			j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: cmp.Or(c.program, "test"), Owner: p.name,
-				Clock: func() time.Duration { return time.Since(w.startsAt) }})
-			if err == nil {
-				_, err = j.Work(p.ctx)
-				conformance.Equal(t, j.Close(), nil, "Close")
-			}
-			if refused(t, err, c.code, says); strings.Contains(err.Error(), "\n") {
-				t.Errorf("%q has several lines", err)
-			}
-			others.Wait()
-			w.finish()
-		}))
-	}
-}
-
-func TestIdleProcessPollsASlowStoreLessOften(t *testing.T) {
-	for took, most := range map[time.Duration]time.Duration{0: lookEvery, 1e9: 4 * time.Second, time.Minute: mostPause} {
-		inJob(func(t *testing.T, w *world) {
-			must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
-				looks, last := 0, time.Now()
-				return j.persist(ctx, func() (worked, over bool, err error) {
-					if pause := time.Since(last); looks > 0 && (pause < most || pause > most+time.Second) {
-						t.Errorf("looks of %v are %v apart, want %v", took, pause, most)
-					}
-					time.Sleep(took)
-					looks, last = looks+1, time.Now()
-					return false, looks == 5, nil
-				})
-			}))
-		})(t)
-	}
-}
-
-func TestProcessesWithSlowStoreKeepTheirTasks(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		w.together(func(_ int, p *process) { p.slow = 4 * time.Second })
-		w.finish()
-	})(t)
-}
-
-func TestClockSkewNeitherStealsNorHoldsTasks(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		began := time.Now()
-		dies := w.start("dies", 9, 60, 0)
-		dies.ahead = 10 * time.Minute
-		err := dies.run(workAll)
-		conformance.True(t, passing(err) && err != nil, "the one that dies: %v", err)
-		w.together(func(n int, p *process) { p.ahead = time.Duration(n-1) * 10 * time.Minute })
-		took := time.Since(began)
-		conformance.True(t, took <= 5*time.Minute, "a task of a process that is gone was taken over after %v", took)
-		w.finish()
-	})(t)
-}
-
-func TestOnlyTheEndingWorkerReportsTheEnd(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		var all sync.WaitGroup
-		var here atomic.Int32
-		for n := range 4 {
-			p := w.start(fmt.Sprint("process ", n), uint64(n), -1, 0)
-			all.Go(func() {
-				p.tries(func(ctx context.Context, j *Job) error {
-					s, err := j.Work(ctx)
-					if err == nil && s.Here {
-						here.Add(1)
-					}
-					return err
-				})
-			})
-		}
-		all.Wait()
-		conformance.Equal(t, here.Load(), 1, "workers that have ended the job")
-		conformance.Equal(t, w.finish().Here, false, "a worker that begins later has ended the job")
-	})(t)
-}
-
 func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
@@ -179,9 +32,8 @@ func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 			p.slow, p.denied = 3*time.Second, n == 0
 			all.Go(func() {
 				err := p.run(workAll)
-				if refused(t, err, exitcode.Refused, "AccessKeyID is disabled"); errors.As(err, new(*StoppedError)) == p.denied {
-					t.Errorf("%s: %v", p.name, err)
-				}
+				refused(t, err, exitcode.Refused, "AccessKeyID is disabled")
+				conformance.Equal(t, errors.As(err, new(*StoppedError)), !p.denied, "%s: %v", p.name, err)
 				if p.denied {
 					ended = time.Now()
 				}
@@ -191,112 +43,26 @@ func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 		took := time.Since(ended)
 		conformance.True(t, took <= time.Minute, "the other workers have ended %v later", took)
 		w.finish() // by a worker that the service accepts
-		conformance.Equal(t, w.stored(stopName), false, "the job is stopped")
 	})(t)
 }
 
-func TestOnlyOneOfTwoPlannersMakesThePlan(t *testing.T) {
-	for _, other := range []string{"the same load", "another table"} {
-		t.Run(other, func(t *testing.T) {
-			for seed := range uint64(8) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t)
-					w.inputs = []string{w.extra()}
-					var all sync.WaitGroup
-					var isNew [2]bool
-					var failed [2]error
-					for n := range 2 {
-						p := w.start(fmt.Sprint("driver ", n), 2*seed+uint64(n), -1, 0)
-						p.slow = time.Second
-						r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Workers: 2}
-						if n == 1 && other == "another table" {
-							r.Load.Target.Table = "u"
-						}
-						all.Go(func() { _, isNew[n], failed[n] = Make(p.ctx, p, r) })
-					}
-					all.Wait()
-					conformance.True(t, isNew[0] != isNew[1], "new: %v, %v", isNew, failed)
-					for n := range 2 {
-						switch {
-						case isNew[n] || other == "the same load":
-							conformance.Equal(t, failed[n], nil, "driver %d", n)
-						default:
-							refused(t, failed[n], exitcode.Usage, "another job")
-						}
-					}
-				})
-			}
+// TestSlowerPlannerUsesThePlan stores the same or another load just before a planner stores its own.
+func TestSlowerPlannerUsesThePlan(t *testing.T) {
+	for table, says := range map[string]string{"t": "", "u": "another job"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.inputs = []string{w.extra()}
+			p := w.start("slower", 1, -1, 0)
+			p.goesWrong(func(verb, name string, done bool) error {
+				if name == PlanName && verb == "put" && !done {
+					w.planned(func(r *Request) { r.Load.Target.Table = table })
+				}
+				return nil
+			})
+			made, isNew, err := Make(p.ctx, p, Request{Options: Options{Load: w.config(p), Program: "test"}, Workers: 2})
+			conformance.True(t, !isNew && strings.Contains(fmt.Sprint(err), says) && (err == nil) == (says == ""), "%v", err)
+			conformance.Equal(t, made.ID, conformance.Try(ReadPlan(p.ctx, w.store)).Must(t).ID, "the plan")
 		})
-	}
-}
-
-func TestMissingInputStopsOnlyThatMachine(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		aside := w.inputs[0] + ".aside"
-		must(t, os.Rename(w.inputs[0], aside))
-		_, err := w.work()
-		refused(t, err, exitcode.Usage, "in-0.csv")
-		must(t, os.Rename(aside, w.inputs[0]))
-		w.finish() // by another machine
-	})(t)
-}
-
-// A copy of a directory that lacks objects must be refused, or finished by repeating tasks.
-func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
-	for _, stage := range []string{"read", "written"} {
-		t.Run(stage, inJob(func(t *testing.T, w *world) {
-			if w.verify = stage == "written"; w.verify {
-				clear(w.store.Objects)
-				w.planned(func(*Request) {})
-			}
-			w.readAll()
-			if stage == "written" {
-				must(t, w.start("writer", 4, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
-					for i := range j.Plan.Shards {
-						err = errors.Join(err, j.writeShard(ctx, i))
-					}
-					return err
-				}))
-			}
-			whole := maps.Clone(w.store.Objects)
-			refusals, finished := 0, 0
-			names := slices.Sorted(maps.Keys(whole))
-			var missing [][]string
-			kinds := map[string]bool{}
-			for _, name := range names { // the first object of each kind, or all objects
-				kind := strings.Trim(regexp.MustCompile("[0-9a-f]{2,}|[0-9]").ReplaceAllString(name, "#"), "#")
-				if *everyDeath || !kinds[kind] {
-					missing = append(missing, []string{name})
-				}
-				kinds[kind] = true
-			}
-			rnd := rand.New(rand.NewPCG(1, 2))
-			for range 5 {
-				rnd.Shuffle(len(names), func(a, b int) { names[a], names[b] = names[b], names[a] })
-				missing = append(missing, slices.Clone(names[:2+rnd.IntN(len(names)-2)]))
-			}
-			for _, lack := range missing {
-				w.store.Objects = maps.Clone(whole)
-				for _, name := range lack {
-					delete(w.store.Objects, name)
-				}
-				s, err := w.work()
-				_, ended := w.store.Objects[summaryName]
-				switch {
-				case err == nil:
-					finished++
-					w.check(s)
-				case ended:
-					t.Errorf("without %s: there is a summary, after %v", lack, err)
-				case !strings.Contains(err.Error(), "memory"):
-					t.Errorf("without %s: %v", lack, err)
-				default:
-					refusals++
-				}
-			}
-			conformance.True(t, refusals != 0 && finished != 0, "%d refused, %d finished", refusals, finished)
-			t.Logf("%d objects, %d copies: %d were refused, %d finished", len(whole), len(missing), refusals, finished)
-		}))
 	}
 }
 
@@ -308,31 +74,6 @@ func (w *world) readAll() {
 		}
 		return err
 	}))
-}
-
-func TestFailedPartEndsItsProcess(t *testing.T) {
-	inJob(func(t *testing.T, w *world) {
-		w.readAll()
-		p := w.start("worker", 5, -1, 0)
-		j := conformance.Try(p.open()).Must(t)
-		n := j.Plan.atATime()
-		conformance.MustTrue(t, n >= 2, "the process writes %d shards at a time", n)
-		p.goesWrong(func(verb, name string, done bool) error {
-			if verb == "put" && !done && strings.HasSuffix(name, reducedName) {
-				return errStore
-			}
-			return nil
-		})
-		before := j.o.Drain
-		stop := conformance.Try(j.startParts(p.ctx)).Must(t)
-		<-j.o.Drain.Done() // the failure drains this part too
-		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
-		conformance.Is(t, stop(), errStore, "the parts have failed")
-		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
-		p.goesWrong(nil)
-		w.check(conformance.Try(j.Work(p.ctx)).Must(t))
-		conformance.Equal(t, j.Close(), nil, "Close")
-	})(t)
 }
 
 // refusedText is contained in rows that the tests' service refuses.
@@ -456,10 +197,9 @@ func (w *world) checkLiveRejects(bad map[int64]bool) {
 			ID   int64
 			Text string
 		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil || !bad[row.ID] || kept[row.ID] || row.Text != refusedText {
-			w.t.Errorf("%q is kept among the rejects: %v", line, err)
-		}
+		err := json.Unmarshal([]byte(line), &row)
+		conformance.True(w.t, err == nil && bad[row.ID] && !kept[row.ID] && row.Text == refusedText, "%q: %v", line, err)
 		kept[row.ID] = true
 	}
-	conformance.True(w.t, len(kept) == len(bad), "%d rejects are kept, want %d", len(kept), len(bad))
+	conformance.Equal(w.t, len(kept), len(bad), "rejects that are kept")
 }

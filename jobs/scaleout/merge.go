@@ -1,14 +1,12 @@
 package scaleout
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
@@ -28,13 +26,11 @@ func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	})
 }
 
-// parts returns the parts of all splits in input order.
+// parts returns the parts of all splits, which are in input order.
 func (p *Plan) parts() (all []Part) {
 	for _, s := range p.Splits {
 		all = append(all, s.Parts...)
 	}
-	slices.SortFunc(all,
-		func(a, b Part) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record)) })
 	return all
 }
 
@@ -203,9 +199,6 @@ func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 
 // find sets the texts of the wanted records.
 func (m *merger) find(parsed *intake.Parsed, wanted map[int64]*keptReject) {
-	if len(wanted) == 0 {
-		return
-	}
 	for _, b := range parsed.Blocks {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}

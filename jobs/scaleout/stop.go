@@ -97,14 +97,20 @@ func (j *Job) Continue(ctx context.Context) error {
 // raiseLimit sets a new error limit for a planned job, and undoes a stop caused by the former one.
 func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
 	former, err := j.maxErrors(ctx)
-	if err != nil || former == limit {
+	if err != nil {
 		return err
 	}
-	if err := putJSON(ctx, j.store.Put, limitName, limit); err != nil {
-		return fmt.Errorf("store %s in %s: %w", limitName, j.store, err)
+	if former != limit {
+		if err := putJSON(ctx, j.store.Put, limitName, limit); err != nil {
+			return fmt.Errorf("store %s in %s: %w", limitName, j.store, err)
+		}
+		j.o.Say.Line("the load's --max-errors has changed")
 	}
-	j.o.Say.Line("the load's --max-errors has changed")
-	if why := new(StoppedError); errors.As(j.stopped(ctx), &why) && why.Code == exitcode.ErrorLimit {
+	why := new(StoppedError)
+	if err = j.stopped(ctx); !errors.As(err, &why) {
+		return err
+	}
+	if why.Code == exitcode.ErrorLimit {
 		return j.Continue(ctx)
 	}
 	return nil

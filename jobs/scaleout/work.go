@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"slices"
@@ -34,7 +35,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 		case s != nil:
 			j.o.Say.Warn("the load is done, although a part of this process failed: %v", failed)
 		default:
-			err = errors.Join(err, failed)
+			err = fmt.Errorf("%w; %w", err, failed)
 		}
 	}()
 	if err := j.forgetRefusal(ctx); err != nil {

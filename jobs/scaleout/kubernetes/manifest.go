@@ -83,18 +83,16 @@ func Manifest(o Options) ([]byte, error) {
 		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20,
 		o.MemoryBytes / 4 * 3 >> 20, o.DiskBytes >> 20,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("write the manifest: %w", err)
-	}
-	return text.Bytes(), nil
+	return text.Bytes(), err
 }
 
 // scalar formats a text as a YAML scalar on one line.
 func scalar(text string) (string, error) {
 	out, err := yaml.Marshal(text)
-	if line := strings.TrimSuffix(string(out), "\n"); err != nil || !strings.Contains(line, "\n") {
-		return line, err
+	line := strings.TrimSuffix(string(out), "\n")
+	if strings.Contains(line, "\n") {
+		out, err = json.Marshal(text)
+		line = string(out)
 	}
-	out, err = json.Marshal(text)
-	return string(out), err
+	return line, err
 }

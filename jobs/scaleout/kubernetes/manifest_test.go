@@ -24,6 +24,12 @@ func TestManifestsAreUnchanged(t *testing.T) {
 	shared := orders()
 	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared",
 		"/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
+	one := orders()
+	one.Workers = 1
+	conformance.Must(t, conformance.ErrorOf(Manifest(one)))
+	for text, want := range map[string]string{"a": "a", "a\nb": `"a\nb"`, "1": `"1"`} {
+		conformance.Equal(t, conformance.Try(scalar(text)).Must(t), want, "a scalar")
+	}
 	for name, o := range map[string]Options{"objects.yaml": orders(), "folder.yaml": shared} {
 		got := conformance.Try(Manifest(o)).Must(t)
 		file := filepath.Join("testdata", name)
@@ -42,7 +48,7 @@ func TestInvalidManifestOptionsAreRefused(t *testing.T) {
 		"cannot be the name of a Job":  func(o *Options) { o.Name = "Orders_1" },
 		"no image":                     func(o *Options) { o.Image = "" },
 		"10001 workers":                func(o *Options) { o.Workers = maxWorkers + 1 },
-		"-1 workers":                   func(o *Options) { o.Workers = -1 },
+		"0 workers":                    func(o *Options) { o.Workers = 0 },
 	} {
 		o := orders()
 		change(&o)

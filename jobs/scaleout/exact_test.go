@@ -1,0 +1,274 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/jobs/scaleout/runfile"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/lanes"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"github.com/google/go-cmp/cmp"
+)
+
+// The cost of a step must not grow with a product of splits, shards and workers.
+func TestForecasts(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Outlook)
+		want   string // name, tasks, bytes, requests and seconds of each step, and the memory of the last
+	}{
+		{func(*Outlook) {}, "plan 1 107374182401 2 33.55, read 401 202204182401 4900 88.56, " +
+			"write 12 297570000000 17992 153.3, finish 1 0 413 0.1936, 1074049792"},
+		{func(o *Outlook) { o.Unique, o.Looked = true, false }, "plan 1 0 2 0, read 401 202204182401 4900 88.56, " +
+			"write 12 94830000000 11732 109, finish 1 0 413 0.1936, 1074049792"},
+		{func(o *Outlook) { o.Rates.MaxWCU = 1000 }, "plan 1 107374182401 2 33.55, read 401 202204182401 4900 88.56, " +
+			"write 12 297570000000 9617272 2e+06, finish 1 0 413 0.1936, 1074049792"},
+		{func(o *Outlook) { o.Rates.MaxRows = 1000 }, "plan 1 107374182401 2 33.55, read 401 202204182401 4900 88.56, " +
+			"write 12 297570000000 4817272 1e+06, finish 1 0 413 0.1936, 1074049792"},
+		{func(o *Outlook) { o.Direct, o.Rates.MaxBytes = true, 1e5 }, "plan 1 107374182401 2 33.55, " +
+			"read 401 107374182401 873604 1.09e+06, finish 1 0 401 0.188, 1074049792"},
+		{func(o *Outlook) { *o = Outlook{Bytes: 1000, Rows: 1e6, RowBytes: 60, Looked: true} }, "plan 1 1000 2 2.5e-06, " +
+			"read 1 52201000 7 1.56, write 3 163800000 13 2.7, finish 1 0 4 0.0075, 768"},
+	} {
+		o := &Outlook{Bytes: 100<<30 + 1, Rows: 1e9, RowBytes: 109, Units: 2e9, Looked: true, Workers: 4, Processors: 8,
+			Memory: 1 << 30}
+		c.change(o)
+		got, last := "", int64(0)
+		for _, s := range Forecast(o) {
+			got += fmt.Sprintf("%s %d %d %d %.4g, ", s.Name, s.Tasks, s.Bytes, s.Requests, s.Seconds)
+			last = s.Memory
+			conformance.True(t, s.Name == "finish" || s.Name == "write" || s.Memory == o.Memory, "%+v", s)
+		}
+		conformance.Equal(t, fmt.Sprint(got, last), c.want, "the steps of %+v", *o)
+	}
+}
+
+func TestShardsOfSmallExamples(t *testing.T) {
+	keys := func(all ...int64) (values []table.Value) {
+		for _, i := range all {
+			values = append(values, table.Value{Type: table.Integer, Int: i})
+		}
+		return values
+	}
+	type places = [][]table.Value
+	for _, c := range []struct {
+		want       string // bounds, then ranges, weight and hot key of each shard
+		partitions []table.Value
+		sample     places
+	}{
+		{"10 20 30 40 50 60 70 [0 3 6] 0.375 [1 4 7] 0.375 [2 5] 0.250", keys(10, 20, 30, 40, 50, 60, 70), nil},
+		{"4 6 [0] 0.429 [1] 0.286 [2] 0.286", nil, places{keys(1, 2, 3, 4), {}, keys(5, 6, 7)}},
+		{"5 7 8 [2] 0.472 hot 7 [3] 0.417 [0 1] 0.111", keys(5),
+			places{keys(1, 7, 7, 7, 7, 9, 9, 9), keys(7, 7, 7, 7, 9, 9, 9, 9)}}, // eight of sixteen, and seven
+		{"5 [0] 0.660 [1] 0.340", keys(5), places{slices.Concat(slices.Repeat(keys(7), 8), make([]table.Value, 16))}},
+		{"[0] 1.000", nil, places{slices.Repeat(keys(1<<63-1), 9)}}, // no key follows
+		{"10 20 30 40 50 [0 1] 0.333 [2 3] 0.333 [4 5] 0.333", keys(10, 20, 30, 40, 50),
+			places{keys(1, 2), keys(21, 22), keys(41, 42)}},
+		{"10 20 [1] 0.564 [0] 0.267 [2] 0.169", keys(10, 20), places{keys(10, 20, 10, 11), keys(9, 19)}},
+	} {
+		text := table.Value{Type: table.String, Bytes: []byte("k")}
+		_, hot := shardKeys(nil, places{slices.Repeat([]table.Value{text}, 8)}, 1)
+		conformance.Equal(t, hot[0].HotKey, "k", "a hot text")
+		bounds, shards := shardKeys(c.partitions, c.sample, 1)
+		var got []string
+		for _, b := range bounds {
+			got = append(got, fmt.Sprint(b.Int))
+		}
+		for _, s := range shards {
+			got = append(got, strings.TrimSuffix(fmt.Sprintf("%v %.3f hot %s", s.Ranges, s.Weight, s.HotKey), " hot "))
+		}
+		conformance.Equal(t, strings.Join(got, " "), c.want, "bounds and shards")
+	}
+}
+
+func TestSplitsOfInputs(t *testing.T) {
+	for _, c := range [][4]int64{{100, 1, 5, 5}, {100, 1, 0, leastSplit}, {1 << 40, 1, 0, mostSplit},
+		{16 << 20, 4, 0, 512 << 10}, {manySplits * mostSplit * 2, 1, 0, 2 * mostSplit}} {
+		conformance.Equal(t, splitSize(c[0], int(c[1]), c[2]), c[3], "bytes of a split: %v", c)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for n, lines := range []int{3, 6, 1, 15, 16, 52, 1} { // lines of ten bytes, with the header
+			text := "id,what..\n" + strings.Repeat("k23456,89\n", lines-1)
+			w.inputs = append(w.inputs, w.file(fmt.Sprintf("%d.csv", n), text))
+		}
+		w.planned(func(r *Request) { r.SplitSize = 100 })
+		p := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
+		conformance.Equal(t, fmt.Sprint(p.Splits), "[{[{0 0 0 0 -1} {1 0 0 0 -1} {2 0 0 0 -1}] 100} {[{3 0 0 0 -1}] 150} "+
+			"{[{4 0 0 0 11}] 110} {[{4 11 12 120 -1}] 40} {[{5 0 0 0 11}] 110} {[{5 11 12 120 10}] 100} "+
+			"{[{5 21 22 220 10}] 100} {[{5 31 32 320 10}] 100} {[{5 41 42 420 -1}] 100} {[{6 0 0 0 -1}] 10}]", "splits")
+	})
+}
+
+func TestShareOfAProcess(t *testing.T) {
+	for _, c := range []struct{ workers, shards, atATime, after int }{{0, 0, 1, 1}, {1, 2, 2, 1}, {1, 9, 3, 2},
+		{2, 3, 2, 1}, {2, 4, 2, 1}, {2, 5, 3, 2}, {5, 4, 1, 1}} {
+		p := &Plan{Workers: c.workers, Shards: make([]Shard, c.shards), Bytes: 1000}
+		for i := range p.Shards {
+			p.Shards[i].Weight = float64(2-i) / 4
+		}
+		most := int64(1<<30 + 2*500*min(1, c.shards)*(c.atATime+c.after))
+		conformance.True(t, p.atATime() == c.atATime && p.atATimeAfter() == c.after && p.DiskBytes() == most,
+			"%+v: %d and %d, %d bytes on the disk", c, p.atATime(), p.atATimeAfter(), p.DiskBytes())
+	}
+	for rates, want := range map[lanes.Rates]Budget{{MaxWCU: 8}: {4, 2, 0, 0}, {MaxRows: 8}: {4, 0, 2, 0},
+		{MaxBytes: 8}: {4, 0, 0, 2}} {
+		conformance.Equal(t, *budgetOf(&rates, 4), want, "the share of %+v", rates)
+		part := rates
+		(&Job{Plan: &Plan{Budget: &want}, parts: 2}).share(&part)
+		conformance.Equal(t, part, lanes.Rates{MaxWCU: want.MaxWCU / 2, MaxRows: want.MaxRows / 2,
+			MaxBytes: want.MaxBytes / 2}, "a part's share")
+	}
+}
+
+func TestDamagedPlansAreRefused(t *testing.T) {
+	for i, c := range []struct {
+		says   string
+		change func(*Plan)
+	}{
+		{"<nil>", func(*Plan) {}}, {"fields are missing", func(p *Plan) { p.ID = "" }},
+		{"fields are missing", func(p *Plan) { p.Job = nil }}, {"fields are missing", func(p *Plan) { p.Splits = nil }},
+		{"fields are missing", func(p *Plan) { p.Shards = nil }}, {"fields are missing", func(p *Plan) { p.Direct = true }},
+		{"a range -1", func(p *Plan) { p.Shards[1].Ranges[0] = -1 }}, {"not divided", func(p *Plan) { p.Bounds[0].Int = 6 }},
+		{"a range 3", func(p *Plan) { p.Shards[1].Ranges[0] = 3 }},
+		{"not divided", func(p *Plan) { p.Shards = p.Shards[1:] }},
+		{"not divided", func(p *Plan) { p.Shards[0].Ranges = []int{0, 1, 2} }},
+	} {
+		p, store := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: make([]Split, 1),
+			Shards: []Shard{{Ranges: []int{0, 2}}, {Ranges: []int{1}}},
+			Bounds: []Bound{{Type: table.Integer, Int: 5}, {Type: table.Integer, Int: 6}}}, storetest.NewMemory(jobdir.ErrExists)
+		c.change(p)
+		must(t, conformance.ErrorOf(keepPlan(t.Context(), store, p)))
+		_, err := Open(t.Context(), store, Options{})
+		conformance.Contains(t, fmt.Sprint(err), c.says, "plan %d", i)
+	}
+}
+
+// TestRowsOfAShardKeepTheirNumbers reads a run of five frames of eight rows in each order and from each place.
+func TestRowsOfAShardKeepTheirNumbers(t *testing.T) {
+	ctx, store := t.Context(), storetest.NewMemory(jobdir.ErrExists)
+	w := runfile.NewSorted(ctx, store, "run")
+	key := func(n int) string { return fmt.Sprintf("%02d", n) }
+	const rows = 40
+	for n := range rows {
+		must(t, w.Add(&runfile.Row{Key: []byte(key(n)), Body: bytes.Repeat([]byte{byte(n)}, 60<<10), Size: n}))
+	}
+	must(t, w.Close())
+	run := &reducedResult{Objects: w.Objects, Rows: w.Rows}
+	for _, f := range w.Frames {
+		run.Frames = append(run.Frames, frame{f.Extent, f.First, f.Last})
+	}
+	unique, reduced := &Job{store: store, Plan: &Plan{Unique: true}}, &Job{store: store, Plan: &Plan{}}
+	for _, c := range []struct {
+		o           shardOrigin
+		first, rows int
+	}{{shardOrigin{job: unique}, 0, rows}, {shardOrigin{job: reduced}, 0, rows},
+		{shardOrigin{job: reduced, inTurn: true}, 0, rows},
+		{shardOrigin{job: reduced, inTurn: true, lower: []byte(key(15)), upper: []byte(key(24))}, 8, 16},
+		{shardOrigin{job: reduced, inTurn: true, lower: []byte(key(16)), upper: []byte(key(25))}, 16, 16},
+		{shardOrigin{job: reduced, inTurn: true, lower: []byte(key(99))}, 0, 0}} {
+		o := c.o
+		o.run = run
+		s := conformance.Try(o.Open(ctx, nil)).Must(t)[0]
+		conformance.Equal(t, s.About().Bytes, w.Objects[0].Bytes, "bytes")
+		var read []string
+		frames, parser := o.frames(), s.NewParser(nil)
+		all := func() (firsts []int64) { // numbers of the first rows of the frames read
+			for {
+				p, err := s.Next()
+				if err != nil {
+					return firsts
+				}
+				split := conformance.Try(s.Add(p)).Must(t)[0]
+				firsts = append(firsts, split.First)
+				if split.First != int64(c.first+len(read)) {
+					continue // it is read again
+				}
+				n, _, err := parser.Parse(split, func(r *record.Record) {
+					conformance.True(t, r.Row.Body[0] == byte(r.Row.Size) && string(r.Row.Key) == key(r.Row.Size) &&
+						int(r.Span.Record) == len(read)%8, "row %+v", r.Span)
+					read = append(read, string(r.Row.Key))
+				})
+				conformance.True(t, err == nil && int64(n) == split.Rows, "%d rows, %v", n, err)
+			}
+		}
+		firsts := all()
+		conformance.MustEqual(t, len(read), c.rows, "rows of %+v", c.o)
+		for i, k := range read {
+			number := c.first + i
+			of := number
+			if !o.inTurn {
+				of = int(rowOf(frames, int64(number)))
+			}
+			s.Seek(source.Place{Record: int64(number)}, source.Chain{})
+			from, left := int(s.Begin().Record), all()
+			conformance.True(t, k == key(of) && from == number/8*8 && slices.Equal(left, firsts[i/8:]),
+				"row %d is %s; it is in the frame of row %d, then %v of %v", number, k, from, left, firsts)
+		}
+		slices.Sort(read)
+		conformance.Equal(t, len(slices.Compact(read)), c.rows, "different rows")
+		must(t, s.Suspend())
+		conformance.True(t, s.Begin().Record == 0 && slices.Equal(all(), firsts), "after Suspend, it does not begin again")
+	}
+	for _, numbers := range [][]int64{{}, {0}, {7, 8}, {8, 9, 39}, {15, 31}, {40}, {39, 41}} {
+		var found []int64
+		left := numbers
+		err := (&shardOrigin{job: unique, run: run}).origins(ctx, func() (number int64, more bool, err error) {
+			if more = len(left) > 0; more {
+				number, left = left[0], left[1:]
+			}
+			return number, more, nil
+		}, func(number int64, r *runfile.Row) error {
+			conformance.Equal(t, number, int64(r.Size), "the row found")
+			found = append(found, number)
+			return nil
+		})
+		there := slices.DeleteFunc(slices.Clone(numbers), func(n int64) bool { return n >= rows })
+		conformance.True(t, slices.Equal(found, there) && (err == nil) == (len(found) == len(numbers)),
+			"rows %v: found %v, %v", numbers, found, err)
+	}
+}
+
+// TestDifferencesOfTheTableAreFound changes the table before it is compared, at the ends of all keys and within.
+func TestDifferencesOfTheTableAreFound(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		clear(w.store.Objects)
+		w.verify = true
+		w.planned(func(*Request) {})
+		w.readAll()
+		must(t, w.start("writer", 4, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+			for i := range j.Plan.Shards {
+				must(t, j.writeShard(ctx, i))
+			}
+			return nil
+		}))
+		keys := slices.Sorted(maps.Keys(w.rows()))
+		middle, last := keys[len(keys)/2], keys[len(keys)-1]
+		must(t, tabletest.Do(w.sdk(), tabletest.Delete("t", tabletest.Key("id", keys[0]))))
+		for _, key := range []string{"a", middle, last, last + "0"} {
+			must(t, tabletest.Do(w.sdk(), tabletest.Put("t", tabletest.Key("id", key), tabletest.Cells{"what": "other"})))
+		}
+		s := conformance.Try(w.work()).Must(t)
+		slices.SortFunc(s.Compared.Examples, func(a, b difference) int { return strings.Compare(a.Key, b.Key) })
+		of := func(kind, key string, columns ...string) difference {
+			return difference{kind, fmt.Sprintf("id=%q", key), columns}
+		}
+		conformance.Equal(t, s.ExitCode, exitcode.Differences, "exit code")
+		conformance.Equal(t, cmp.Diff(&Comparison{int64(len(keys)), 1, 2, 2, []difference{of("extra", "a"),
+			of("missing", keys[0]), of("different", middle, "what"), of("different", last, "what"),
+			of("extra", last+"0")}}, s.Compared), "", "the comparison (-want +got)")
+	})(t)
+}
