@@ -523,7 +523,7 @@ func TestComputedValuesAreInRows(t *testing.T) {
 	v := computing(t, nil)
 	row, why := v.rowValues(fields("c", "5", "1"))
 	conformance.True(t, why == nil && len(row) == 4 && string(row[0].Bytes) == "c05" && row[1].Int == 5 &&
-		row[2].Int == 1 && string(row[3].Bytes) == "C", "%v, %v", row, why)
+		row[2].Int == 1 && string(row[3].Bytes) == "C" && !row[3].Absent, "%v, %v", row, why)
 	conformance.Same(t, v.converter.Fields(), []int{0, 1, 2}, "fields: the excluded column is needed")
 	var want []byte
 	want = table.AppendKey(want, table.Value{Type: table.String, Bytes: []byte("c05")})

@@ -2,15 +2,20 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/writer"
@@ -129,4 +134,24 @@ func TestCheckpointHasLengthsOfAllFiles(t *testing.T) {
 		conformance.Equal(t, string(conformance.Try(os.ReadFile(filepath.Join(dir, name))).Must(t)), want, "%s", name)
 	}
 	conformance.Refused(t, f.Keep(s), "file already closed", "after a close")
+}
+
+// A resumed load continues to count where its checkpoint was made.
+func TestCountsContinueAfterCheckpoint(t *testing.T) {
+	c, n := new(Counted), int64(0)
+	for _, name := range slices.Sorted(maps.Keys(c.lasting())) {
+		n++
+		*c.lasting()[name] = n
+	}
+	s := &checkpoint.Snapshot{About: checkpoint.About{Counters: c.Counters(), Attempt: 2, Begun: time.Unix(5, 0)}}
+	a := &asides{counts: []bySource{{5, 0}, {0, 0}, {7, 2}}}
+	a.Keep(s.Counters)
+	var resumed Counted
+	resumed.Resume(s)
+	conformance.Equal(t, fmt.Sprint(resumed.Counters()), fmt.Sprint(c.Counters()), "counts")
+	conformance.True(t, resumed.Attempts == 3 && resumed.Resumed && resumed.Since.Equal(s.Begun) &&
+		resumed.WrittenBefore == c.Written && resumed.Balance() == nil, "%+v", resumed)
+	planned := &plan.Plan{Sources: []*plan.Source{{}, {}, {}}, Request: new(plan.Request)}
+	again := NewAsides(MaxErrors{}, false, c, planned, s, intake.New(planned, partitioner.NewMap(nil)))
+	conformance.Same(t, again.counts, a.counts, "counts by source")
 }

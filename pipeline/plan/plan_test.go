@@ -231,7 +231,6 @@ func TestExistingTableGivesKey(t *testing.T) {
 	r := ask(file(t, "more.csv", "n,id\n5,2\n"))
 	r.Target.Key, r.Target.Create, r.Target.Absent = nil, false, false
 	p := makes(t, r, admin)
-	// The key column is first, wherever it is in the file, and its type is exactly the table's.
 	from, to := p.Window()()
 	conformance.True(t, to-from == 2*1000*1000, "from %d to %d, want 1,000 seconds before and after now", from, to)
 

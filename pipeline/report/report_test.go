@@ -42,8 +42,7 @@ func TestPageIsWrittenToRunFolder(t *testing.T) {
 	path, err := Write(example(dir))
 	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)
 	text := conformance.Try(os.ReadFile(path)).Must(t)
-	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition",
-		"Ledger", "Hot spots", "capacity units", "archived"} {
+	for _, want := range []string{"finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}
 	files, err := os.ReadDir(dir)
@@ -104,9 +103,6 @@ func TestLoadWithoutWritesHasPage(t *testing.T) {
 		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
 		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()}}
 	conformance.Must(t, conformance.ErrorOf(Write(r)))
-	p := Page(r)
-	conformance.True(t, p.Tone == "bad" && len(p.Charts) == 0 &&
-		strings.Contains(strings.Join(p.Lead, " "), "no such table"), "page %+v", p)
 	r.RunDir = filepath.Join(r.RunDir, "missing")
 	conformance.Refused(t, conformance.ErrorOf(Write(r)), "", "a page is written into a folder that is not there")
 }
