@@ -139,7 +139,7 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeli
 		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, ledger.BadText(report.BadInputs),
 			s.RunDir)}
 	case report.State == pipeline.StateInterrupted:
-		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
+		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: %w", r.Table, ErrInterrupted)}
 	}
 	return s, err
 }

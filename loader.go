@@ -353,7 +353,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 		err = l.compare(report)
 	}
 	if err == nil && !l.closed {
-		err = errors.New("the load has ended") // normally only Close ends it
+		err = errors.New("the load ended before Close was called")
 	}
 	err = errors.Join(public(err), os.RemoveAll(cfg.RunDir))
 	l.err, l.ended = err, true
@@ -372,8 +372,8 @@ func (l *Loader) compare(r *pipeline.Report) error {
 	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
 		return nil
 	}
-	return fmt.Errorf("of %d rows the load has read %d: it counts %d written, %d superseded and %d rejected rows, and "+
-		"the loader %d, %d and %d",
+	return fmt.Errorf("the counts do not balance: of %d rows, the load read %d; it counts %d written, %d superseded and "+
+		"%d rejected rows, the loader %d, %d and %d",
 		c.Accepted, r.Read, r.Written, r.Superseded, r.Rejected, c.Written, c.Superseded, c.Rejected)
 }
 

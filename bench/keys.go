@@ -47,7 +47,7 @@ func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	case StudentCardKeys:
 		k.cards = newCardGenerator(StudentCards{Rows: max(rows, 1), Seed: seed})
 	default:
-		return nil, fmt.Errorf("keys %q: want random, sequential, zipf or student-cards", kind)
+		return nil, fmt.Errorf("--keys %q: want random, sequential, zipf or student-cards", kind)
 	}
 	return k, nil
 }

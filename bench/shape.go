@@ -90,10 +90,10 @@ func FindShape(name string) (Shape, error) {
 	if i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name }); i >= 0 {
 		return shapes[i], nil
 	}
-	return Shape{}, fmt.Errorf("shape %q: want 12, 3, 60, 4k, 64k, 2m, 1000, null or names", name)
+	return Shape{}, fmt.Errorf("--shape %q: want 12, 3, 60, 4k, 64k, 2m, 1000, null or names", name)
 }
 
-var errTooManyRows = errors.New("too many rows: a shape has ids for at most 900,000,000")
+var errTooManyRows = errors.New("too many rows: a shape has at most 900,000,000 ids")
 
 // WriteCSV writes rows with ids in random order. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {

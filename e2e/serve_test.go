@@ -88,7 +88,7 @@ func TestServeRefusesInvalidStores(t *testing.T) {
 		{"", "--listen 0.0.0.0:0", 2, "the built-in access key is public"},
 		{"", "--tls-cert " + cert, 2, "--tls-cert and --tls-key go together"},
 		{"", "--memory --store x", 2, "--memory keeps nothing on disk"},
-		{"", "--any-credentials --memory --listen 0.0.0.0:0", 2, "--any-credentials lets everybody in"},
+		{"", "--any-credentials --memory --listen 0.0.0.0:0", 2, "--any-credentials lets everyone in"},
 		{"", "extra", 2, "extra"},
 		{"", "--max-tables=-1", 2, "--max-tables"},
 		{"", "--listen " + strings.TrimPrefix(s.URL, "http://"), 1, "address already in use"},
@@ -171,7 +171,7 @@ func TestServeLoadsSeeds(t *testing.T) {
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
 		"unknown parameter key":                        "orders.csv?key=id",
-		"it names no input":                            "?table=t",
+		"no input is named":                            "?table=t",
 		"not-there.csv":                                "not-there.csv?pk=id",
 		"to seed random numbers, give --random-seed 7": "7",
 	} {

@@ -237,7 +237,7 @@ func (r *run) dropUnsure(created error) error {
 	}
 	r.Keep = false
 	if err := r.drop(); err != nil {
-		return fmt.Errorf("%w; the table may have been created", created)
+		return fmt.Errorf("%w; the table may have been created: %v", created, err)
 	}
 	return created
 }

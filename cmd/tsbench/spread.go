@@ -310,9 +310,9 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 			RefusedRows     int64 `json:"refused_rows"`
 		} `json:"instance"`
 	}
-	err = json.NewDecoder(response.Body).Decode(&all)
-	if err != nil || all.Tables[tableName] == nil {
-		return nil, fmt.Errorf("read the engine's counters: %s, none for table %s: %v", response.Status, tableName, err)
+	if err = json.NewDecoder(response.Body).Decode(&all); err != nil || all.Tables[tableName] == nil {
+		err = cmp.Or(err, fmt.Errorf("%s, but none for table %s", response.Status, tableName))
+		return nil, fmt.Errorf("read the engine's counters: %w", err)
 	}
 	t := all.Tables[tableName]
 	t.Requests += all.Instance.RefusedRequests

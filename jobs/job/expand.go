@@ -279,5 +279,5 @@ func valueOf(pattern, hole, name string) (string, error) {
 	case 1:
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%s matches with %s as %s; make from more specific", name, strings.Join(fits[:2], " or "), hole)
+	return "", fmt.Errorf("from matches %s with %s as %s; be more specific", name, strings.Join(fits[:2], " or "), hole)
 }

@@ -179,7 +179,7 @@ func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 		{head + "  \"{t}\": {from: \"none/{t}.csv\"}", "load {t}: no input has a name such as none/{t}.csv"},
 		{head + "  \"{t}\": {from: x.csv}", "from does not contain {t}"},
 		{head + "  \"{t}\": {from: \"d/{t}.csv\"}", "the part for {t} may only have letters"},
-		{head + "  \"{t}\": {from: \"e/{t}_*.csv\"}", "e/a_b_c.csv matches with a or a_b as {t}"},
+		{head + "  \"{t}\": {from: \"e/{t}_*.csv\"}", "from matches e/a_b_c.csv with a or a_b as {t}"},
 		{head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}", "two loads have this name"},
 		{head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}", "want at most one part in braces"},
 		{head + "  a: {from: \"${x y}\"}", "is not a variable; want ${NAME} or ${NAME:-default}"},

@@ -107,7 +107,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 	if l.Waited && !l.Former && !r.OnlyNew { // the holder ended by itself
 		unfinished, err := o.state.Unfinished(ctx)
 		if err == nil && !unfinished {
-			err = errors.New("another process has ended this load meanwhile; repeat the command to load its inputs once more")
+			err = errors.New("another process has finished this load; repeat the command to load its inputs again")
 		}
 		return store, known, err
 	}
@@ -230,7 +230,7 @@ func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.S
 		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
 	}
 	if err != nil && (errors.As(err, new(*rundir.HeldError)) || errors.As(err, new(*jobdir.HeldError))) {
-		err = fmt.Errorf("--only-new: one load at a time may determine the new files of a table: %w", err)
+		err = fmt.Errorf("--only-new: only one load at a time may determine the new files of a table: %w", err)
 	}
 	return err
 }

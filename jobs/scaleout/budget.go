@@ -41,7 +41,7 @@ func (s *slot) Check() error {
 		return nil
 	}
 	if err := l.Check(); errors.Is(err, jobdir.ErrLost) {
-		return fmt.Errorf("share of the ceilings: %w", err)
+		return fmt.Errorf("share of the job's limits: %w", err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (j *Job) compare(ctx context.Context, i int) error {
 		return err
 	}
 	if written == nil {
-		return fmt.Errorf("shard %d cannot be compared: it is not written yet", i)
+		return fmt.Errorf("shard %d cannot be compared: it has not been written yet", i)
 	}
 	if err := j.awaitLate(ctx, written.LateUntil); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 		if j.draining().Err() != nil {
 			return context.Cause(j.draining())
 		}
-		return fmt.Errorf("write split %d: it is %s", t.result.Split, report.State)
+		return fmt.Errorf("write split %d: the load did not finish: %s", t.result.Split, report.State)
 	}
 	if n := split.Parts[0].Records; n >= 0 && report.Read != n {
 		return fmt.Errorf("write split %d: %d records were read, but %d were planned", t.result.Split, report.Read, n)

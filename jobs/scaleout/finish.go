@@ -157,7 +157,7 @@ func (f *finisher) splits(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			return fmt.Errorf("the job is not done: split %d is not read yet", i)
+			return fmt.Errorf("the job is not done: split %d has not been read yet", i)
 		}
 		f.note(0, &r.done)
 		f.summary.Read += r.Read
@@ -196,7 +196,7 @@ func (f *finisher) shards(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			return fmt.Errorf("the job is not done: shard %d is not written yet", i)
+			return fmt.Errorf("the job is not done: shard %d has not been written yet", i)
 		}
 		f.rows -= r.From
 		f.note(1, &r.done)
@@ -257,7 +257,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 				return err
 			}
 			if !there {
-				return fmt.Errorf("the job is not done: shard %d is not compared yet", i)
+				return fmt.Errorf("the job is not done: shard %d has not been compared yet", i)
 			}
 			c := s.Compared
 			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different,

@@ -152,7 +152,7 @@ func sameProgram(store jobdir.Store, planned, own string) error {
 // anotherJob is the advice for a directory that cannot be used.
 const anotherJob = "plan a new job in another directory"
 
-var errNoPlan = errors.New("no")
+var errNoPlan = errors.New("it has no " + PlanName)
 
 // ReadPlan reads the plan of a job directory.
 func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
@@ -162,8 +162,7 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 		return nil, err
 	}
 	if !there {
-		return nil, progress.Unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir",
-			store, errNoPlan, PlanName)
+		return nil, progress.Unfitf("%s is not a job directory: %w; plan one with tsimport load --job-dir", store, errNoPlan)
 	}
 	if p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0) {
 		return nil, progress.Unfitf("%s of %s is damaged: required fields are missing", PlanName, store)

@@ -185,7 +185,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 				return sorter.Add(row.Key, value)
 			})
 			if err == nil && rows != pieces[i].at.Rows {
-				err = fmt.Errorf("it has %d rows, want %d", rows, pieces[i].at.Rows)
+				err = fmt.Errorf("found %d rows, want %d", rows, pieces[i].at.Rows)
 			}
 			if err != nil {
 				return fmt.Errorf("read rows of split %d for shard %d: %w", pieces[i].split, shard, err)

@@ -245,11 +245,11 @@ func TestResultsThatDoNotBalanceEndNoJob(t *testing.T) {
 		says   string
 		change func(m *made)
 	}{
-		{"split 1 is not read yet", func(m *made) { m.splits = m.splits[:1] }},
+		{"split 1 has not been read yet", func(m *made) { m.splits = m.splits[:1] }},
 		{"read rejects/splits-000000 of memory: file does not exist",
 			func(m *made) { m.after = func() { delete(m.store.Objects, "rejects/splits-000000") } }},
-		{"shard 2 is not written yet", func(m *made) { m.shards = m.shards[:2] }},
-		{"shard 2 is not compared yet", func(m *made) { m.compared = m.compared[:2] }},
+		{"shard 2 has not been written yet", func(m *made) { m.shards = m.shards[:2] }},
+		{"shard 2 has not been compared yet", func(m *made) { m.compared = m.compared[:2] }},
 		{"runs have 1 more rows", func(m *made) { m.splits[1].Rows++; m.splits[1].Read++ }},
 		{"runs have -1 more rows", func(m *made) { m.shards[0].From++; m.shards[0].Written++ }},
 		{"30 records read, but 21 written + 5 rejected + 3 superseded = 29",

@@ -122,7 +122,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 		if j.draining().Err() != nil {
 			return nil, context.Cause(j.draining())
 		}
-		return nil, fmt.Errorf("it is %s", report.State)
+		return nil, fmt.Errorf("the load did not finish: %s", report.State)
 	}
 	return report, nil
 }

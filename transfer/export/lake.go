@@ -51,7 +51,8 @@ func ParsePlace(place, format string) (base string, l *Layout, err error) {
 		again := slices.ContainsFunc(l.folders, func(f folderOf) bool { return strings.EqualFold(f.name, name) })
 		if !begins || !ends || again || string(appendFolder(nil, []byte(name))) != name || name == "" ||
 			strings.ContainsAny(name[:1], "._") {
-			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION} with a name of its own, such as dt={day(at)}", rest)
+			return "", nil, fmt.Errorf("%q: want NAME={EXPRESSION}, such as dt={day(at)}, with a unique NAME that needs no "+
+				"escaping and does not begin with . or _", rest)
 		}
 		of, err := keyexpr.CompileOfRows("text("+text+")", name)
 		if err != nil {

@@ -114,7 +114,7 @@ func (f *parquetFile) Write(r *scan.Fields) error {
 	for _, c := range r.Cells {
 		i := f.places.Of(c.Column)
 		if i < 0 {
-			return fmt.Errorf("write Parquet: column %q was not there when the columns were counted", c.Name)
+			return fmt.Errorf("write Parquet: column %q appeared after the columns were counted", c.Name)
 		}
 		f.row[i] = f.value(c.Value.Value()).Level(0, 1, i)
 	}

@@ -82,8 +82,8 @@ func (a *aside) read(p place) ([]byte, error) {
 		return nil, err
 	}
 	if crc32.Checksum(body, castagnoli) != p.sum {
-		return nil, fmt.Errorf("reread a row of %d bytes: the checksum differs, so the file was changed or the disk is "+
-			"damaged; run again with another TMPDIR", p.bytes)
+		return nil, fmt.Errorf("reread a row of %d bytes: the checksum differs, so the temporary file was changed or the "+
+			"disk is damaged; run again with another TMPDIR", p.bytes)
 	}
 	return body, nil
 }

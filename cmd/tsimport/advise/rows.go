@@ -125,8 +125,8 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 		place := make([]int, len(r.columns))
 		for i, c := range r.columns {
 			if place[i] = slices.Index(about.Columns, c.Name); place[i] < 0 {
-				return fmt.Errorf("%s has no column %q, which another input has; files rated together need the same columns: "+
-					"rate them separately", about.Name, c.Name)
+				return fmt.Errorf("%s has no column %q, which another input has; give tsimport advise only inputs with the "+
+					"same columns", about.Name, c.Name)
 			}
 		}
 		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), about.Columns, func(rec *record.Record) {

@@ -70,7 +70,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	if s.rows == 0 {
-		return nil, usagef("%s has no rows that a load would accept%s", strings.Join(c.Input.Args, ", "), s.firstReject())
+		return nil, usagef("a load would accept no row of %s%s", strings.Join(c.Input.Args, ", "), s.firstReject())
 	}
 	s.findArrival()
 	if err := s.judgeAll(ctx); err != nil {
@@ -297,7 +297,7 @@ func (s *survey) checkNames() error {
 			return usagef("--arrival-by names column %q, which the input does not have (it has %q)", s.ArrivalBy, shown)
 		}
 		if c.floating() {
-			return usagef("--arrival-by %s: type %s has no order of arrival; name a time or integer column", c.name, c.own)
+			return usagef("--arrival-by %s: a %s column has no useful order; name a time or integer column", c.name, c.own)
 		}
 	}
 	for _, name := range s.Candidates {

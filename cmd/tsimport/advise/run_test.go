@@ -244,9 +244,9 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	for want, c := range map[string]Config{
 		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
 		`--arrival-by names column "x"`: {ArrivalBy: "x"},
-		"has no order of arrival":       {ArrivalBy: "price"},
+		"has no useful order":           {ArrivalBy: "price"},
 		"no such file":                  {Input: Input{Args: []string{file + "x"}}},
-		"has no rows":                   {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
+		"accept no row of":              {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
 		"has no column":                 {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
 	} {
 		if c.Input.Args == nil {

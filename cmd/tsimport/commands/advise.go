@@ -120,7 +120,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	case cfg.Rate < cfg.Partitions:
 		return cfg, stop, fmt.Errorf("--rate %d: want at least one row a second per partition (%d)", cfg.Rate, cfg.Partitions)
 	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
-		return cfg, stop, fmt.Errorf("--growth %v: want a factor of at least 1", cfg.Growth)
+		return cfg, stop, fmt.Errorf("--growth %v: want a finite factor of at least 1", cfg.Growth)
 	}
 	return cfg, stop, nil
 }

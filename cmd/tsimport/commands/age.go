@@ -76,7 +76,7 @@ func ageRequest(c *call) (r apply.Request, err error) {
 	last := r.Policy.Classes[len(r.Policy.Classes)-1]
 	switch {
 	case r.DropExpired && !last.Expires():
-		return r, usagef("--drop-expired: no class of the policy has archive or drop; leave the flag out, or add one")
+		return r, usagef("--drop-expired needs archive or drop in the policy's last class; add one, or leave the flag out")
 	case !last.Archives():
 		return r, nil
 	}

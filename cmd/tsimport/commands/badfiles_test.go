@@ -418,7 +418,7 @@ func TestSameLoadOfAnotherProcessIsNotRepeated(t *testing.T) {
 	other := conformance.Try(jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: jobdir.Term})).Must(t)
 	out := &releasing{lease: other}
 	conformance.Equal(t, Run(append([]string{"tsimport"}, load...), io.Discard, out), exitcode.Failed, "exit code")
-	conformance.Contains(t, out.String(), "another process has ended this load meanwhile", "message")
+	conformance.Contains(t, out.String(), "another process has finished this load", "message")
 	tsimport(0, load...)
 	tsimport(0, "export", "--table", "t", "--columns", "n", "-o", "all.csv")
 	conformance.Equal(t, string(conformance.Try(os.ReadFile("all.csv")).Must(t)), "id,n\nx,2\n", "after two loads")

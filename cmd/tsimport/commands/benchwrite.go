@@ -139,7 +139,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	if !c.Bool("find-max") {
 		for _, name := range []string{"max-p99", "max-throttled", "start-rate", "step"} {
 			if c.IsSet(name) {
-				return cfg, usagef("--%s is for --find-max", name)
+				return cfg, usagef("--%s needs --find-max", name)
 			}
 		}
 		return cfg, nil
@@ -157,7 +157,7 @@ func parseThrottled(text string) (float64, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	p, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(p >= 0 && p < 100) {
-		return 0, fmt.Errorf("%q: want a percentage such as 1%%", text)
+		return 0, fmt.Errorf("%q: want a percentage below 100%%, such as 1%%", text)
 	}
 	return p / 100, nil
 }

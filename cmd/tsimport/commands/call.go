@@ -129,11 +129,11 @@ func perform(c *call) error {
 
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
-		return nil, usagef("its run.json does not record how the run was started: give its files and flags yourself")
+		return nil, usagef("how the run was started is not recorded; give its files and flags yourself")
 	}
 	of, err := options.ReadCommand(request)
 	if err != nil {
-		return nil, usagef("%v; it was written by another version of tsimport", err)
+		return nil, usagef("%v; another version of tsimport may have written it", err)
 	}
 	return of, nil
 }

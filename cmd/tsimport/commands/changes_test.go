@@ -338,7 +338,7 @@ func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 					"those before change %d are written, and no others: %s", at, rows)
 			}
 			runs := strings.Fields(said[strings.Index(said, "summary: ")+len("summary: "):])[0]
-			holds(t, tsimport(2, "load", "--retry-rejects", path.Dir(runs)), "the run is unfinished; give tsimport resume ")
+			holds(t, tsimport(2, "load", "--retry-rejects", path.Dir(runs)), "the run is unfinished; run tsimport resume ")
 			put(t, "c.csv", strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "?", "I"))
 			tsimport(0, append(load, "--fresh", "-q")...)
 			conformance.Equal(t, strings.Count(tsimport(0, "export", "-t", "t", "-q"), "\n"), 11, "lines")

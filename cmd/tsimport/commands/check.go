@@ -56,7 +56,7 @@ func check(c *call) error {
 	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // sources may know their keys
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
-		return usagef("--examples: want 0 or more")
+		return usagef("--examples %d: want 0 or more", c.Int("examples"))
 	}
 	cfg.Target.Table = cmp.Or(cfg.Target.Table, "check")
 	cfg.Target.Name, cfg.Target.Create, cfg.Target.Absent = "check", true, true

@@ -55,7 +55,7 @@ func completionCommand(in *invocation) *cli.Command {
 			script := completions[shell]
 			switch {
 			case c.NArg() != 1:
-				return usagef("completion wants one shell: bash, zsh, fish or powershell")
+				return usagef("completion takes one shell: bash, zsh, fish or powershell")
 			case shell == "fish":
 				var err error
 				if script, err = c.App.ToFishCompletion(); err != nil {

@@ -63,10 +63,10 @@ func (in *invocation) takeEnvironment(l *line) error {
 		}
 		for _, value := range values {
 			if err := l.Set(name, value); err != nil {
-				return wrongFlag(fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err), l.Command.HelpName,
-					l.Command.Flags)
+				err = fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err)
+				return usagef("%s: %v", variableOf(name), wrongFlag(err, l.Command.HelpName, l.Command.Flags))
 			}
-			if err := checkPath(f, "--"+name, value); err != nil {
+			if err := checkPath(f, variableOf(name)+": --"+name, value); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ func explain(c *call) error {
 		return usagef("no key to explain: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	}
 	if c.Int("examples") < 0 {
-		return usagef("--examples: want 0 or more")
+		return usagef("--examples %d: want 0 or more", c.Int("examples"))
 	}
 	typesOnly := len(r.Inputs) == 0
 	if typesOnly {
@@ -194,7 +194,7 @@ func parseValue(t table.Type, text string) (v table.Value, err error) {
 	switch t {
 	case table.Integer:
 		if v.Int, err = strconv.ParseInt(text, 10, 64); err != nil {
-			err = errors.New("want an integer")
+			err = errors.New("want an integer of 64 bits")
 		}
 	case table.Double:
 		if v.Double, err = strconv.ParseFloat(text, 64); err != nil {
@@ -209,7 +209,7 @@ func parseValue(t table.Type, text string) (v table.Value, err error) {
 		}
 	case table.Binary:
 		if v.Bytes, err = hex.DecodeString(strings.TrimPrefix(text, "0x")); err != nil {
-			err = errors.New("want hexadecimal digits")
+			err = errors.New("want hexadecimal digits, two for each byte")
 		}
 	default:
 		v.Type, v.Bytes = table.String, []byte(text)

@@ -237,17 +237,17 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	}
 	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
 		if condition[1] != "" && r.Rows == 0 {
-			c.say.Warn("no row passes --%s %s; rows that lack its columns never do", condition[0], suggest.Arg(condition[1]))
+			c.say.Warn("no row passes --%s %s; comparisons with a missing column fail", condition[0], suggest.Arg(condition[1]))
 		}
 	}
 }
 
 func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	if lost.Timestamps > 0 {
-		say.Note("not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps))
+		say.Note("not in the output: the timestamps of %s", counted(lost.Timestamps, "cell"))
 	}
 	if lost.OlderVersions > 0 {
-		say.Warn("not in the output: %s older versions of cells", words.Grouped(lost.OlderVersions))
+		say.Warn("not in the output: %s of cells", counted(lost.OlderVersions, "older version"))
 	}
 	if lost.Types > 0 {
 		var mixed []string
@@ -256,8 +256,8 @@ func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 				mixed = append(mixed, columns[i].Name)
 			}
 		}
-		say.Warn("%s values are not strings, in columns that also have values of other types: a load takes such columns as "+
-			"strings (%s)", words.Grouped(lost.Types), shortList(mixed))
+		say.Warn("%s not strings, in columns that also have values of other types: a load takes such columns as strings (%s)",
+			are(lost.Types, "value"), shortList(mixed))
 	}
 }
 
@@ -322,7 +322,7 @@ func plainFull(err error) error {
 	if !spill.IsFull(err) || !errors.As(err, &at) {
 		return err
 	}
-	return fmt.Errorf("the disk of %s is full: %w; free some space and give the same command again", at.Path, at.Err)
+	return fmt.Errorf("the disk of %s is full: %w; free some space and repeat the command", at.Path, at.Err)
 }
 
 // noTable adds advice to the error of a missing table.
@@ -401,8 +401,8 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 		counted(m.Bytes, "byte"), counted(r.Units, "read capacity unit"))
 	for _, k := range described.Key {
 		if k.Auto {
-			c.say.Note("the values of auto-increment column %s are in the archive; a load gives them to a plain integer "+
-				"column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
+			c.say.Note("the archive has the values of auto-increment column %s; a load writes them to a plain integer "+
+				"column, or has the service assign new ones in the same order and records both (--returned-keys)", k.Name)
 		}
 	}
 	return nil

@@ -60,8 +60,8 @@ func checkExportFlags(c *call, format string) error {
 	case err != nil:
 		return err
 	case address && !toFolder:
-		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses name folders: end it with / and give "+
-			"--format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
+		return usagef("-o %s: want a path on this machine; an oss:// or s3:// address names a folder: end it with / and "+
+			"give --format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
@@ -73,8 +73,8 @@ func checkExportFlags(c *call, format string) error {
 	case lake == nil && c.given.IsSet("part-size"):
 		return usagef("--part-size is for files in a folder: give -o DIR/ and --format csv, csv.gz, csv.zst or parquet")
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
-		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a "+
-			"compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
+		return usagef("-o %s: an export to one file is not compressed; leave %s out of the name, pipe stdout into a "+
+			"compressor, or export to a folder with --format csv.gz or csv.zst", output, ending)
 	case !toFolder && output != "" && isFolder(output):
 		return usagef("-o %s: --format %s writes a file, not a folder; name a file, or leave --format out", output, format)
 	case c.of.Typed && format != exporting.JSONL:
@@ -82,13 +82,13 @@ func checkExportFlags(c *call, format string) error {
 	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
 		return usagef("--versions: --format %s has one version of each cell; give --format archive, or jsonl --typed", format)
 	case toFolder && c.of.JSON:
-		return usagef("--json is not for an export to a folder, whose manifest says what was exported; leave it out")
+		return usagef("--json does not apply to an export to a folder, whose manifest says what was exported; leave it out")
 	case c.of.JSON && (output == "" || output == "-"):
 		return usagef("--json: the rows go to stdout; name a file for them with -o")
 	case toFolder && c.given.IsSet("limit"):
-		return usagef("--limit is not for an export to a folder; choose rows with --from-key and --to-key")
+		return usagef("--limit does not apply to an export to a folder; choose rows with --from-key and --to-key")
 	case toFolder && c.of.Keys != "":
-		return usagef("--keys is not for an export to a folder; name a file with -o")
+		return usagef("--keys does not apply to an export to a folder; name a file with -o")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	}
@@ -127,9 +127,9 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	case file == "":
 		return func() error { return nil }, nil
 	case s.From != nil || s.To != nil:
-		return nil, usagef("--keys: the file names the rows; leave out key ranges")
+		return nil, usagef("--keys: the file names the rows; leave out --prefix, --from-key and --to-key")
 	case s.Filter != nil:
-		return nil, usagef("--filter: the service reads single rows (--keys) without a filter; give --where")
+		return nil, usagef("--filter: the service reads single rows (--keys) without a filter; give --where instead")
 	}
 	r, asked := &plan.Request{Inputs: []string{file}, Memory: options.DefaultMemory() / 4, Mode: table.Delete},
 		new(options.Request)

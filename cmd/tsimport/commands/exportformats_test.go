@@ -226,7 +226,7 @@ func TestExportFormatFollowsTheFileName(t *testing.T) {
 		holds(t, tsimport(2, "export", "--table", "t", "--typed", "-o", name), "--typed is for --format jsonl")
 	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
-		holds(t, tsimport(2, "export", "--table", "t", "-o", name), "an export is not compressed")
+		holds(t, tsimport(2, "export", "--table", "t", "-o", name), "an export to one file is not compressed")
 		conformance.Is(t, conformance.ErrorOf(os.Lstat(name)), fs.ErrNotExist, "%s was made", name)
 	}
 }
@@ -360,7 +360,7 @@ func TestOptionsThatLakesLackAreRefused(t *testing.T) {
 		{"writes files in a folder; name one with -o", []string{"--format", "csv.gz", "-o", "a.csv.gz"}},
 		{"writes files in a folder; name one with -o", []string{"--format", "csv.zst"}},
 		{"an archive has no partition folders", []string{"-o", "out/dt={n}/"}},
-		{`"x" is not a folder NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
+		{`"x": want NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
 		{`-o 'out/dt={n +}/': expression "text(n +)"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
 		{"end it with /", []string{"--format", "csv", "-o", "oss://b/a.csv"}},
 		{"--format jsonl writes a file, not a folder", []string{"--format", "jsonl", "-o", "out/"}},

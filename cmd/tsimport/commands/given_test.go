@@ -209,7 +209,7 @@ func TestHelpShowsBasicFlagsFirst(t *testing.T) {
 	conformance.Contains(t, helpOf("load", "=fils", 2), "files", "a group that there is not")
 	conformance.Contains(t, helpOf("help load", "", 0), "--only-new", "help load")
 	conformance.Contains(t, helpOf("load", "=all", 0), "For rare needs: --record-end,", "flags that no list shows")
-	conformance.Contains(t, helpOf("", "=all", 2), "a command is missing", "--help=all without a command")
+	conformance.Contains(t, helpOf("", "=all", 2), "--help=all needs a command", "--help=all without a command")
 	code := Run([]string{"tsimport", "--help=all", "load"}, io.Discard, io.Discard)
 	conformance.Equal(t, code, 0, "--help=all before the command")
 }

@@ -39,7 +39,7 @@ func helpAsked(args []string) (words []string, part string, asked bool) {
 func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error) {
 	words, part, asked := helpAsked(args)
 	if asked && len(words) == 0 && part != "" {
-		return true, usagef("--help=%s: a command is missing, as in tsimport load --help=%s", part, part)
+		return true, usagef("--help=%s needs a command, as in tsimport load --help=%s", part, part)
 	}
 	if !asked || len(words) == 0 {
 		return false, nil

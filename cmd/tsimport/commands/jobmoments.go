@@ -143,8 +143,8 @@ func (o *jobRunner) sayMoments() {
 		case m.Consistent:
 			o.c.say.Line("one moment of %s: %s, of %d", m.Database, text, len(loads[moments[i]]))
 		case len(parts) == 1:
-			o.c.show.say.Warn("the tables of %s may differ in time: a load was resumed, and its earlier process may have "+
-				"read another snapshot than %s", m.Database, text)
+			o.c.show.say.Warn("the tables of %s may be of different moments: %s; the earlier process of a resumed load may "+
+				"have read another snapshot", m.Database, text)
 		default:
 			o.c.show.say.Warn("the tables of %s were read at %s moments: %s", m.Database, words.Grouped(int64(len(parts))), text)
 		}

@@ -440,7 +440,7 @@ func TestJobsRefuseStandardInputThatTheyCannotShare(t *testing.T) {
 	put(t, "pipe.yaml", strings.ReplaceAll(threeLoads, `"-"`, os.DevNull))
 	put(t, "variable.yaml", "version: 1\nloads: {a: {from: \"${FROM}\", pk: [id]}}\n")
 	for args, want := range map[string]string{
-		"job.yaml --plan":        "load a reads standard input, which only one process can read, once",
+		"job.yaml --plan":        "load a reads standard input, which one process can read once",
 		"job.yaml --job-dir dir": "leave out --plan and --job-dir", "job.yaml --parallel 2": "set parallel: 3, or more",
 		"pipe.yaml": "and each would get only a part", "variable.yaml": "a variable cannot name standard input",
 	} {

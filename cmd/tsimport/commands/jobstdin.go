@@ -36,8 +36,8 @@ func (o *jobRunner) checkPipes() error {
 			other := readers[from]
 			if other != "" && o.record.Parallel > 1 && !o.record.ComesAfter(s.Name, other) &&
 				!o.record.ComesAfter(other, s.Name) {
-				return usagef("loads %s and %s read the pipe %s, and each would get only a part; for changes, write from: \"-\" "+
-					"and connect the pipe to standard input", other, s.Name, from)
+				return usagef("loads %s and %s read the pipe %s, and each would get only a part; if it carries changes, write "+
+					"from: \"-\" and connect the pipe to standard input", other, s.Name, from)
 			}
 			if from != "-" && keep.IsStream(from) {
 				readers[from] = s.Name

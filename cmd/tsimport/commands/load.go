@@ -133,8 +133,8 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		c.say.Warn("%s", text)
 	}
 	if n := client.Affordable(cfg.Lanes.Concurrency); n < cfg.Lanes.Concurrency && !r.target.embedded {
-		c.say.Warn("--concurrency %d needs more open files than this process may have; it uses %d connections (raise the "+
-			"limit with ulimit -n)", cfg.Lanes.Concurrency, n)
+		c.say.Warn("--concurrency %d needs more open files than this process may have; the load uses %d connections (raise "+
+			"the limit with ulimit -n)", cfg.Lanes.Concurrency, n)
 	}
 	screen := newScreen(c)
 	screen.attach(&cfg)
@@ -253,7 +253,7 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
 		if cfg.Checkpoint.Every, err = time.ParseDuration(text); err != nil || cfg.Checkpoint.Every <= 0 {
-			return cfg, usagef("%s %q: want a duration with a unit, such as 50ms", checkpointEnv, text)
+			return cfg, usagef("%s %q: want a duration above 0 with a unit, such as 50ms", checkpointEnv, text)
 		}
 	}
 	return cfg, nil

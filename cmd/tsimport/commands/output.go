@@ -89,18 +89,18 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 			words.Grouped(r.Found), words.Grouped(r.SurplusDeleted))
 	}
 	if r.MaybeTwice > 0 {
-		say.Warn("%s rows were sent again and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
+		say.Warn("%s sent again may be in the table twice (--at-least-once)", counted(r.MaybeTwice, "row"))
 	}
 	if r.ExtraVersions > 0 {
-		say.Warn("%s repeated updates may have left an extra version, because their timestamps had become too old for the "+
-			"table's maximum deviation", words.Grouped(r.ExtraVersions))
+		say.Warn("%s may have left an extra version each, because the timestamps had become too old for the table's "+
+			"maximum deviation", counted(r.ExtraVersions, "repeated update"))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"
 		if r.Deletes {
 			what = "have been deleted"
 		}
-		say.Warn("%s rejected rows may %s: an earlier attempt may have been applied (maybe_applied in rejects.jsonl)",
-			words.Grouped(r.MaybeApplied), what)
+		say.Warn("%s may %s: an earlier attempt may have been applied (maybe_applied in rejects.jsonl)",
+			counted(r.MaybeApplied, "rejected row"), what)
 	}
 }

@@ -65,7 +65,7 @@ func pruneRuns(c *call) error {
 	_, _, keepOfEnvironment := fromEnvironment("keep") // the variable may be meant for other commands
 	switch {
 	case c.Args().Present():
-		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
+		return usagef("runs prune takes no folders (%q); it looks below ./%s", c.Args().First(), rundir.Root)
 	case c.String("older-than") == "" && (!c.IsSet("keep") || keepOfEnvironment):
 		return usagef("say which runs to remove: give --older-than 30d, --keep N, or both; --plan only lists them")
 	case p.keep < 1:
@@ -101,7 +101,7 @@ func parseAge(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q: want a number of days such as 30d, or a time such as 36h", text)
+		return 0, fmt.Errorf("%q: want days such as 30d, at most 36500d, or a duration such as 36h", text)
 	}
 	return d, nil
 }

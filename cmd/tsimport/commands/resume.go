@@ -34,7 +34,7 @@ func resumeCommand(in *invocation) *cli.Command {
 		Action: in.with(options.Machine, func(c *call) error {
 			if c.NArg() > 1 {
 				return told(c, "resume", func(c *call) error {
-					return usagef("tsimport resume takes one run folder, not %d", c.NArg())
+					return usagef("tsimport resume takes at most one folder, not %d", c.NArg())
 				})
 			}
 			if isJobDir(c.Args().First()) {
@@ -127,7 +127,7 @@ func runToResume(folder string) (*runInfo, error) {
 		case len(r.job.Args) == 0 && r.Command == "":
 			return nil, usagef("run %s was started by a program through the Go library: start that program again", folder)
 		case len(r.job.Args) == 0:
-			return nil, usagef("run %s: its command has a secret, which is not kept; give it again: %s", folder, r.Command)
+			return nil, usagef("run %s: its command's secret is not kept; repeat the command with it: %s", folder, r.Command)
 		}
 		return r, nil
 	}
@@ -174,7 +174,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	case r.Sync:
 		return fail(usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder))
 	case r.Unfinished:
-		return fail(usagef("--retry-rejects %s: the run is unfinished; give tsimport resume %s", folder, suggest.Arg(folder)))
+		return fail(usagef("--retry-rejects %s: the run is unfinished; run tsimport resume %s", folder, suggest.Arg(folder)))
 	case len(r.job.Args) == 0:
 		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files "+
 			"with a command of your own", folder))

@@ -98,8 +98,8 @@ func runJob(c *call, in *invocation) error {
 	}
 	switch {
 	case len(r.StdinReaders()) > 0 && (c.Bool("plan") || c.IsSet("job-dir")):
-		return usagef("load %s reads standard input, which only one process can read, once; leave out --plan and "+
-			"--job-dir, or name other loads", r.StdinReaders()[0].Name)
+		return usagef("load %s reads standard input, which one process can read once; leave out --plan and --job-dir, "+
+			"or name other loads", r.StdinReaders()[0].Name)
 	case c.Bool("plan"):
 		return planJob(c, r)
 	case c.IsSet("job-dir"):

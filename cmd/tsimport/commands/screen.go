@@ -105,7 +105,7 @@ func (s *screen) begin() {
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	if h.Bytes > 0 {
 		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that "+
-			"divides it", printable(h.Value), printable(h.Column), words.Bytes(h.Bytes), valueTooLarge, commandName())
+			"divides them", printable(h.Value), printable(h.Column), words.Bytes(h.Bytes), valueTooLarge, commandName())
 		return
 	}
 	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads",
@@ -411,8 +411,8 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 			"reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
 	}
 	if r.UncheckedAnswers > 0 {
-		say.Warn("%d responses of the service had no checksum (x-ots-contentmd5), perhaps removed by a proxy, so damage "+
-			"would not be noticed", r.UncheckedAnswers)
+		say.Warn("%s of the service had no checksum (x-ots-contentmd5), perhaps removed by a proxy, so damage "+
+			"would not be noticed", counted(r.UncheckedAnswers, "response"))
 	}
 	if r.SpillError != "" {
 		say.Warn("rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)

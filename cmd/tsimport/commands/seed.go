@@ -46,7 +46,7 @@ func parseSeed(text string) (s seed, err error) {
 		s.input, s.table, s.pk = text[:at], q.Get("table"), q["pk"]
 	}
 	if s.input == "" {
-		return s, usagef("--seed %s: it names no input", text)
+		return s, usagef("--seed %s: no input is named", text)
 	}
 	if _, number := strconv.ParseUint(text, 10, 64); number == nil {
 		if _, err := os.Stat(text); err != nil {

@@ -160,7 +160,7 @@ func checkPublicKey(address string, o server.Options) error {
 		return nil
 	}
 	if o.AnyCredentials {
-		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on "+
+		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everyone in; listen on "+
 			"127.0.0.1, or give --access-key-id and a secret instead", address)
 	}
 	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give "+
@@ -174,7 +174,7 @@ func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 		c.show.say.Warn("%s can be reached from other machines, and traffic is not encrypted; see --tls-cert", a)
 	}
 	if o.NoSync {
-		c.say.Warn("--sync none: a kill of this process or a crash of the machine loses acknowledged rows")
+		c.say.Warn("--sync none: acknowledged rows may be lost if this process is killed or the machine crashes")
 	}
 	if o.Simulation != nil || o.Faults != nil {
 		c.say.Line("simulating partitions, capacity or faults as set by the flags%s", statsHint(o))
@@ -266,7 +266,7 @@ func setQuotas(c *call, o *server.Options) error {
 		}
 	}
 	if n := c.Float64("limit-instance"); !(n >= 0) || math.IsInf(n, 0) {
-		return usagef("--limit-instance %v: want a number above 0, or 0 for none", n)
+		return usagef("--limit-instance %v: want a number above 0, or 0 for no limit", n)
 	}
 	o.InstanceUnits = c.Float64("limit-instance")
 	interval := c.Duration("throughput-interval")

@@ -114,7 +114,7 @@ func simulation(c *call) (*server.Simulation, error) {
 	}
 	if file := c.String("sample-file"); file != "" {
 		if s.Partitions == 0 && s.Splits.Every == 0 && s.AutoSplit.Bytes == 0 && s.AutoSplit.Load == 0 {
-			return nil, usagef("--sample-file says where to cut, but nothing is cut: add --partitions or --splits")
+			return nil, usagef("--sample-file says where to split tables, but no flag splits them: add --partitions or --splits")
 		}
 		s.SampleLines, err = readLines(file)
 	}

@@ -172,7 +172,7 @@ func tableDescribe(c *call) error {
 		case c.Context.Err() != nil:
 			return context.Cause(c.Context)
 		case err != nil:
-			c.say.Note("cannot determine whether one value of %s has more than 10 GB: %v", t.Key[0].Name, err)
+			c.say.Note("cannot determine whether the rows of one value of %s take more than 10 GB: %v", t.Key[0].Name, err)
 		case size > 0:
 			d.LargeValue = &largeValue{plan.ShowKey(v), size}
 			c.say.Warn("rows with %s %s take more than %s, but %s; tsimport advise ots://INSTANCE/%s proposes a key that "+
@@ -289,7 +289,7 @@ func tableCreate(c *call) error {
 		}
 		for _, i := range to.Indexes {
 			if err := a.CreateIndex(name, i); err != nil {
-				return fmt.Errorf("%w; table %s was created: drop it before you give the command again", err, name)
+				return fmt.Errorf("%w; table %s was created; drop it before you repeat the command", err, name)
 			}
 		}
 		c.say.Line("table %s created", name)

@@ -107,7 +107,7 @@ func tableDelete(c *call) error {
 	case err != nil:
 		return err
 	case keys != "" && (ranged || c.IsSet("max-delete")):
-		return usagef("--keys: the file names the rows; leave out key ranges and limits")
+		return usagef("--keys: the file names the rows; leave out --prefix, --from-key, --to-key and --max-delete")
 	case c.IsSet("where"):
 		return usagef("--where: a row may change before it is deleted; give --filter, which the service checks as it deletes")
 	case keys == "" && !ranged && !c.IsSet("filter"):
@@ -121,7 +121,7 @@ func tableDelete(c *call) error {
 		}
 		switch most := c.Int64("max-delete"); {
 		case c.IsSet("max-delete") && n > most:
-			return errors.Join(usagef("%s rows would be deleted, more than %d; none was", words.Grouped(n), most), removed(own))
+			return errors.Join(usagef("--max-delete %d: %s would be deleted; none was", most, counted(n, "row")), removed(own))
 		case !c.Bool("yes"):
 			return usagef("this would delete %s of table %s, a write unit or more each; add --yes", counted(n, "row"), name)
 		case n == 0:

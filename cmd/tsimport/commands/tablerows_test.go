@@ -61,9 +61,9 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 		want string
 	}{
 		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give --filter"},
-		{[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
+		{[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out --prefix, --from-key"},
 		{[]string{"--filter", "age<2"}, "this would delete 60 rows of table p"},
-		{[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
+		{[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "--max-delete 59: 60 rows would be deleted"},
 	} {
 		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
 	}
@@ -167,7 +167,7 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "bad.csv"), "bad.csv, record 1, column n")
 	put(t, "short.csv", "dev\nd01\n")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "short.csv"), "no column \"n\"")
-	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave out key ranges")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave out --prefix, --from-key")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--filter", "n > 1"), "give --where")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "-o", "folder/"), "--keys")
 	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "leave one of them out")

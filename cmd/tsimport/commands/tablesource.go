@@ -74,7 +74,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
 		return usagef("--delete: the archive %s holds only the rows that passed its --filter or --where; all others would "+
-			"be deleted", m.Dir())
+			"be deleted; leave --delete out", m.Dir())
 	case h.From != "" || h.To != "":
 		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.Key, From: h.From, To: h.To}
 	}

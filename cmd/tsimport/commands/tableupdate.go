@@ -128,7 +128,7 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	if indexes := strings.Join(t.Indexes, ", "); indexes != "" {
 		switch {
 		case d.MaxVersions != nil && *d.MaxVersions > 1:
-			return usagef("--max-versions %d: table %s has secondary indexes (%s), so it keeps one version of a cell",
+			return usagef("--max-versions %d: table %s has secondary indexes (%s), so it keeps only one version of each cell",
 				*d.MaxVersions, t.Name, printable(indexes))
 		case (d.TimeToLive != nil || d.AllowUpdate != nil) && live != -1 && updates:
 			return usagef("table %s has secondary indexes (%s): its data expires only if it refuses updates; give --ttl with "+
@@ -156,10 +156,10 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 	now := a.Connection.Now()
 	due, dueErr := a.Changeable(name, client.ThroughputInterval, now)
 	if dueErr != nil || !due.After(now) {
-		return fmt.Errorf("%w: the service allows one change in %v; give the command again later; nothing was changed", err,
+		return fmt.Errorf("%w: the service allows one change every %v; repeat the command later; nothing was changed", err,
 			client.ThroughputInterval)
 	}
-	return fmt.Errorf("%w: the service allows one change in %v; give the command again in %v, at %s; nothing was changed",
+	return fmt.Errorf("%w: the service allows one change every %v; repeat the command in %v, at %s; nothing was changed",
 		err, client.ThroughputInterval,
 		due.Sub(now).Round(time.Second), due.Local().Format("15:04:05"))
 }

@@ -76,7 +76,7 @@ func openTarget(c *call, a access) (*target, error) {
 			return nil, usagef("neither the job's plan nor this machine names an endpoint: set %s", endpointEnv)
 		}
 		if endpoint == "" && of.Name != "" {
-			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name,
+			return nil, usagef("--profile %s has no endpoint: set %s, or name one in %s", of.Name,
 				address.Variable(endpointEnv, of.Name), profile.File())
 		}
 	}
@@ -221,7 +221,7 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		c.show.say.Warn("%s=accept does not apply to deleting or changing tables or rows", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept does not apply to deleting rows, or changing or deleting tables", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
 		c.show.say.Warn("%s=accept: anyone on the network path can report unwritten rows as written", client.UnsignedVariable)

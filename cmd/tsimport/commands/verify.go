@@ -117,7 +117,7 @@ func verifyTable(c *call) (err error) {
 		}
 	}
 	if cfg.Write.When != nil {
-		return usagef("--when: rows that it left out would count as missing; leave it out")
+		return usagef("--when: rows that the load left out would count as missing; leave --when out")
 	}
 	cfg.Target.Aging.DropExpired = load.of.DropExpired
 	if c.of.Archive != "" {
@@ -237,7 +237,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 		return usagef("--archive: %v", err)
 	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
-		return usagef("--archive with a table: make it the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
+		return usagef("--archive: to compare it with a table, give tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	of := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options}
 	of.TimeToLive = -1 // cells of an archive do not expire
@@ -359,8 +359,8 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		return nil, nil, usagef("--run: %v", err)
 	}
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
-		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport "+
-			"verify with the arguments of the sync, except --delete, --range and the like", path)
+		return nil, nil, usagef("--run %s: that is a run of tsimport sync; to compare its inputs with the table, give "+
+			"tsimport verify the sync's arguments, without flags of sync only such as --delete and --range", path)
 	}
 	of, err := commandOf(run.Request)
 	if err != nil {

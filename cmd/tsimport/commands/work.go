@@ -72,14 +72,14 @@ func openJobDir(c *call, place string) (jobdir.Store, error) {
 			return nil, fmt.Errorf("find job directory: %w", err)
 		}
 		if err := rundir.CheckShared(full); err != nil {
-			return nil, usagef("--job-dir %v", err)
+			return nil, usagef("job directory %v", err)
 		}
 		place = full
 	}
 	find := storesOf(c)
 	s, err := jobdir.Open(c.Context, place, jobdir.Options{OSS: find.OSS, S3: find.S3})
 	if err != nil {
-		return nil, usagef("--job-dir %v", err)
+		return nil, usagef("job directory %v", err)
 	}
 	return s, nil
 }
@@ -95,7 +95,7 @@ func isJobDir(place string) bool {
 
 func workTyped(c *call) error {
 	if c.Args().Present() {
-		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
+		return usagef("work takes no arguments (%q); the job directory is named with --job-dir", c.Args().First())
 	}
 	code := c.Int("rejects-exit")
 	if code != exitcode.OK && code != exitcode.Rejects {

@@ -47,15 +47,15 @@ func (o *Options) check() error {
 	switch {
 	case !nameOfJob.MatchString(o.Name):
 		return fmt.Errorf("%q cannot be the name of a Job: want at most %d lower-case letters, digits and hyphens, a "+
-			"letter first", o.Name, MaxNameBytes)
+			"letter first, no hyphen last", o.Name, MaxNameBytes)
 	case o.Image == "":
-		return fmt.Errorf("no image: name one with this version of tsimport")
+		return fmt.Errorf("no image: give --image with the name of an image that has this version of tsimport")
 	case o.Workers < 1 || o.Workers > maxWorkers:
-		return fmt.Errorf("%d workers: a Job runs 1 to %d pods at a time", o.Workers, maxWorkers)
+		return fmt.Errorf("--workers %d: a Job runs 1 to %d pods at a time", o.Workers, maxWorkers)
 	case strings.Contains(o.JobDir, "://"):
 	case o.Claim == "":
-		return fmt.Errorf("pods cannot reach the folder %s: name the volume claim that holds it and its mount path, "+
-			"or use oss:// or s3://", o.JobDir)
+		return fmt.Errorf("pods cannot reach the folder %s: name the volume claim that holds it and its mount path "+
+			"(--volume CLAIM:PATH), or use oss:// or s3://", o.JobDir)
 	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
 		return fmt.Errorf("job directory %s is not below %s, the mount of volume claim %s", o.JobDir, o.MountPath, o.Claim)
 	}

@@ -47,8 +47,8 @@ func TestInvalidManifestOptionsAreRefused(t *testing.T) {
 		"is not below /mnt":            func(o *Options) { o.JobDir, o.Claim, o.MountPath = "/mnts/jobs", "shared", "/mnt" },
 		"cannot be the name of a Job":  func(o *Options) { o.Name = "Orders_1" },
 		"no image":                     func(o *Options) { o.Image = "" },
-		"10001 workers":                func(o *Options) { o.Workers = maxWorkers + 1 },
-		"0 workers":                    func(o *Options) { o.Workers = 0 },
+		"--workers 10001":              func(o *Options) { o.Workers = maxWorkers + 1 },
+		"--workers 0":                  func(o *Options) { o.Workers = 0 },
 	} {
 		o := orders()
 		change(&o)

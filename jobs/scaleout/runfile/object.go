@@ -251,7 +251,7 @@ func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Ex
 		at, window = at+int64(whole), windowBytes
 	}
 	if rows != e.Rows {
-		return fmt.Errorf("it has %d rows, want %d", rows, e.Rows)
+		return fmt.Errorf("found %d rows, want %d", rows, e.Rows)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func Read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent) 
 func read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, summed bool) ([]byte, error) {
 	if e.Object < 0 || e.Object >= len(objects) || e.Offset < 0 || e.Length < 0 ||
 		e.Offset+e.Length > objects[e.Object].Bytes {
-		return nil, fmt.Errorf("read rows in %s: an extent is not in its object", store)
+		return nil, fmt.Errorf("read rows in %s: an extent lies outside its object", store)
 	}
 	name := objects[e.Object].Name
 	frames, err := store.GetRange(ctx, name, e.Offset, e.Length)

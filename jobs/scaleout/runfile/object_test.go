@@ -72,7 +72,7 @@ func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
 				func(e *Extent) { e.Length = w.Objects[e.Object].Bytes - e.Offset + 1 }} {
 				bad := e
 				change(&bad)
-				says := map[bool]string{true: "is not in its object", false: "a checksum is wrong"}[bad.Sum == e.Sum]
+				says := map[bool]string{true: "lies outside its object", false: "a checksum is wrong"}[bad.Sum == e.Sum]
 				conformance.Refused(t, conformance.ErrorOf(Read(ctx, store, w.Objects, &bad)), says, "%+v", bad)
 			}
 		}
