@@ -350,12 +350,9 @@ func TestRowCountsOfLargeFilesAreApproximate(t *testing.T) {
 	}
 }
 
-func TestTruncatedFileHasNoExactCount(t *testing.T) {
+func TestTruncatedFileHasNoExactCountAndLimitBoundsIt(t *testing.T) {
 	whole := packed(t, wordy(2000))
 	forecast(t, ask(file(t, "a.csv.gz", whole[:len(whole)*3/4])))
-}
-
-func TestLimitBoundsForecastRows(t *testing.T) {
 	for _, limit := range []int64{20, 499, 500, 501, 1000} {
 		r := ask(file(t, "a.csv", wordy(500)))
 		r.Records = limit
