@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/jobs/scaleout/runfile"
 	"example.com/tsimport/pipeline/checkpoint"
-	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 	"github.com/google/go-cmp/cmp"
@@ -111,27 +110,6 @@ func TestSplitsOfInputs(t *testing.T) {
 			"{[{4 0 0 0 11}] 110} {[{4 11 12 120 -1}] 40} {[{5 0 0 0 11}] 110} {[{5 11 12 120 10}] 100} "+
 			"{[{5 21 22 220 10}] 100} {[{5 31 32 320 10}] 100} {[{5 41 42 420 -1}] 100} {[{6 0 0 0 -1}] 10}]", "splits")
 	})
-}
-
-func TestShareOfAProcess(t *testing.T) {
-	for _, c := range []struct{ workers, shards, atATime, after int }{{0, 0, 1, 1}, {1, 2, 2, 1}, {1, 9, 3, 2},
-		{2, 3, 2, 1}, {2, 4, 2, 1}, {2, 5, 3, 2}, {5, 4, 1, 1}} {
-		p := &Plan{Workers: c.workers, Shards: make([]Shard, c.shards), Bytes: 1000}
-		for i := range p.Shards {
-			p.Shards[i].Weight = float64(2-i) / 4
-		}
-		most := int64(1<<30 + 2*500*min(1, c.shards)*(c.atATime+c.after))
-		conformance.True(t, p.atATime() == c.atATime && p.atATimeAfter() == c.after && p.DiskBytes() == most,
-			"%+v: %d and %d, %d bytes on the disk", c, p.atATime(), p.atATimeAfter(), p.DiskBytes())
-	}
-	for rates, want := range map[lanes.Rates]Budget{{MaxWCU: 8}: {4, 2, 0, 0}, {MaxRows: 8}: {4, 0, 2, 0},
-		{MaxBytes: 8}: {4, 0, 0, 2}} {
-		conformance.Equal(t, *budgetOf(&rates, 4), want, "the share of %+v", rates)
-		part := rates
-		(&Job{Plan: &Plan{Budget: &want}, parts: 2}).share(&part)
-		conformance.Equal(t, part, lanes.Rates{MaxWCU: want.MaxWCU / 2, MaxRows: want.MaxRows / 2,
-			MaxBytes: want.MaxBytes / 2}, "a part's share")
-	}
 }
 
 func TestDamagedPlansAreRefused(t *testing.T) {
