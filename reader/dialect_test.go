@@ -331,7 +331,7 @@ func TestWrappedRowsAreRefusedWithAdvice(t *testing.T) {
 		"mydumper": {"db.t.00000.sql", "/*!40101 SET NAMES binary*/;\nINSERT INTO `t` VALUES\n(1),\n(2);\n",
 			"SQL statements of mydumper, which are not CSV: give --format mysqldump, or"},
 		"DataGrip": {"t.sql", "insert into t (id) values (1);\ninsert into t (id) values (2);\n",
-			"the file is SQL statements, which are not CSV"},
+			"the file holds SQL statements, which are not CSV"},
 		"no statement in a comment": {"t.csv", "-- a,b\n1,insert into x\n", ""},
 		"a statement in a field":    {"t.csv", "id,v\n1,\"\nINSERT INTO t VALUES (1)\"\n", ""},
 		"Debezium": {"t.jsonl", `{"before":null,"after":{"id":1},"source":{"table":"t"},"op":"c","ts_ms":1}`,

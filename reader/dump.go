@@ -132,7 +132,7 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 		names = append(names, c.Name)
 	}
 	return fmt.Errorf("read %s: it is a schema written by mysqldump --tab, and the rows are in %s; load that with "+
-		"--dialect mysql-tab --no-header --names '%s', and --type for what the sample does not show",
+		"--dialect mysql-tab --no-header --names '%s', and --type for columns whose types the sample does not show",
 		s.Name, rows, strings.Join(names, ","))
 }
 

@@ -32,7 +32,7 @@ func (s *File) refuseSQL(head []byte) error {
 		of, way = " of mydumper", "; its columns are in the file NAME-schema.sql, so first put that before the rows: cat "+
 			"NAME-schema.sql NAME.*.sql >NAME.sql"
 	}
-	return fmt.Errorf("read %s: the file is SQL statements%s, which are not CSV: give --format mysqldump, or have the "+
+	return fmt.Errorf("read %s: the file holds SQL statements%s, which are not CSV: give --format mysqldump, or have the "+
 		"program write CSV%s", s.Name, of, way)
 }
 

@@ -143,7 +143,7 @@ func (s *File) look() error {
 		return err
 	}
 	if s.o.Named.Table != "" && !s.text.part && !s.text.named {
-		return fmt.Errorf("read %s: --source-table %s: it is not a database dump, but %v", s.Name, s.o.Named.Table, s.Format)
+		return fmt.Errorf("read %s: --source-table %s: the file is %v, not a dump", s.Name, s.o.Named.Table, s.Format)
 	}
 	return nil
 }

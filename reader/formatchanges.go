@@ -160,7 +160,7 @@ func (s *File) checkChanges() error {
 	_, says := s.Format.(*changeFormat)
 	switch {
 	case says && c.Column != "":
-		return fmt.Errorf("read %s: --op-column %s: %v states operations; leave it out", s.Name, c.Column, s.Format)
+		return fmt.Errorf("read %s: --op-column %s: %v states operations itself; leave it out", s.Name, c.Column, s.Format)
 	case !says && c.Column == "" && len(bytes.TrimSpace(s.text.head)) == 0:
 		return fmt.Errorf("read %s: %w", s.Name, ErrEmpty)
 	case !says && c.Column == "":

@@ -203,7 +203,7 @@ func (s *csvText) readHeader() error {
 	first, ok := p.Next()
 	switch {
 	case !ok && len(text) >= headBytes-int(at):
-		return fmt.Errorf("read %s: no record within %d bytes", s.Name, len(text))
+		return fmt.Errorf("read %s: no record within the first %d bytes", s.Name, len(text))
 	case !ok && !s.o.NoHeader:
 		return fmt.Errorf("read %s: %w: it has no header; give --no-header and --names if that is intended", s.Name, ErrEmpty)
 	case !ok && s.o.Names == nil:
@@ -340,7 +340,7 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 			continue
 		}
 		return fmt.Errorf("read %s: %.60q in the first line holds a carriage return: lines seem to end with CR, but not "+
-			"all; make them line feeds: tr '\\r' '\\n' <%s | tsimport load -",
+			"all do; convert them to line feeds: tr '\\r' '\\n' <%s | tsimport load -",
 			s.Name, f.Bytes, s.shellName())
 	}
 	return nil

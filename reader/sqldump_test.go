@@ -186,9 +186,9 @@ func TestUnreadableDumpsAreRefused(t *testing.T) {
 		"no such table": {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}},
 			"the dump has no such table; it has public.a, public.t, public.b"},
 		"a table of CSV": {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}},
-			"--source-table x: it is not a database dump, but csv"},
+			"--source-table x: the file is csv, not a dump"},
 		"a table of Arrow": {itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{Named: Named{Table: "x"}},
-			"--source-table x: it is not a database dump, but arrow"},
+			"--source-table x: the file is arrow, not a dump"},
 		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{},
 			"not a command of a dump"},
 	} {

@@ -133,7 +133,7 @@ func (s *File) refuseBinary(head []byte) error {
 	sample := head[:min(len(head), 64<<10)]
 	if s.o.Encoding == "" {
 		if name := charset.GuessUTF16(sample); name != "" {
-			return fmt.Errorf("read %s: the text looks like %s, without a byte order mark: --encoding %s", s.Name, name, name)
+			return fmt.Errorf("read %s: it looks like %s, without a byte order mark: give --encoding %s", s.Name, name, name)
 		}
 	}
 	if share := unusualShare(sample, s.Encoding.IsUTF8()); share > 0.1 {

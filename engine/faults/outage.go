@@ -40,14 +40,14 @@ func ParseOutage(text string) (*Outage, error) {
 	o := &Outage{Kind: parts[1], After: outageAfter}
 	var err error
 	if o.For, err = seconds(parts[0]); err != nil || o.For == 0 {
-		return nil, fmt.Errorf("outage %q: %q is not a number of seconds above 0, at most a day", text, parts[0])
+		return nil, fmt.Errorf("outage %q: want more than 0 and at most 86400 seconds, not %q", text, parts[0])
 	}
 	if !slices.Contains(Outages, o.Kind) {
 		return nil, fmt.Errorf("outage %q: unknown kind %q; want one of %s", text, o.Kind, strings.Join(Outages, ", "))
 	}
 	if len(parts) == 3 {
 		if o.After, err = seconds(parts[2]); err != nil {
-			return nil, fmt.Errorf("outage %q: %q is not a number of seconds, at most a day", text, parts[2])
+			return nil, fmt.Errorf("outage %q: want it to begin after 0 to 86400 seconds, not %q", text, parts[2])
 		}
 	}
 	return o, nil

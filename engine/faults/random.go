@@ -129,7 +129,7 @@ func parse(kind string) (Fault, error) {
 	}
 	if a == BadBody || a == PageAfter {
 		if status, err := strconv.Atoi(code); code != "" && (err != nil || status < 200 || status > 599) {
-			return Fault{}, fmt.Errorf("fault %q: want an HTTP status after the colon, such as 429", kind)
+			return Fault{}, fmt.Errorf("fault %q: want an HTTP status of 200 to 599 after the colon, such as 429", kind)
 		}
 	}
 	return Fault{Action: a, Code: code}, nil

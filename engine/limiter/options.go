@@ -57,9 +57,9 @@ func (o *Options) Check() error {
 		return fmt.Errorf("unknown limiter %q; want one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
 	kind := cmp.Or(o.Kind, TokenBucket)
-	for _, d := range []time.Duration{o.Burst, o.Window, o.MaxDelay, o.Hold, o.Lag} {
-		if d < 0 || d > longest {
-			return fmt.Errorf("limiter %s: want times of 0s to %v", kind, longest)
+	for i, d := range []time.Duration{o.Burst, o.Window, o.MaxDelay, o.Hold, o.Lag} {
+		if name := []string{"burst", "window", "max delay", "hold", "lag"}[i]; d < 0 || d > longest {
+			return fmt.Errorf("limiter %s: the %s must be 0s to %v, not %v", kind, name, longest, d)
 		}
 	}
 	switch {
@@ -74,7 +74,7 @@ func (o *Options) Check() error {
 	}
 	for i, s := range o.Steps {
 		if !(s.Factor > 0) || s.After < 0 || i > 0 && s.After <= o.Steps[i-1].After {
-			return fmt.Errorf("limiter %s: want steps in order, each with a factor above 0", kind)
+			return fmt.Errorf("limiter %s: want steps in order of their times, none before 0s, each with a factor above 0", kind)
 		}
 	}
 	return nil

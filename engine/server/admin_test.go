@@ -195,7 +195,7 @@ func TestDefaultSampleCutsLaterTables(t *testing.T) {
 	b = s.sim.present("texts").Bounds(time.Now())
 	conformance.True(t, len(b) == 1 && b[0] == "20", "%q", b)
 	err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}})
-	conformance.Refused(t, err, `sample line 1: "x" is not a value of the INTEGER`, "simulate")
+	conformance.Refused(t, err, `sample value 1: "x" is not a value of the INTEGER`, "simulate")
 	other := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}})
 	err = createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER)
 	conformance.Equal(t, code(err), wire.CodeParameterInvalid, "a table that the sample does not fit: %v", err)

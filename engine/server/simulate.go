@@ -101,7 +101,7 @@ func (c *Simulation) config(key wire.KeyColumn) (sim.Config, error) {
 	for i, line := range c.SampleLines {
 		k, err := textKey(key, line)
 		if err != nil {
-			return config, fmt.Errorf("sample line %d: %w", i+1, err)
+			return config, fmt.Errorf("sample value %d: %w", i+1, err)
 		}
 		config.Sample[i] = k
 	}

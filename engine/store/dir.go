@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -139,7 +140,7 @@ func lockError(dir string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("open store %s: the directory is not writable: %w", dir, err)
 	}
-	if errors.As(err, new(*os.PathError)) { // the lock file could not be opened
+	if errors.As(err, new(*os.PathError)) || errors.Is(err, syscall.ENOLCK) { // no file, or a file system without locks
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it "+

@@ -121,7 +121,7 @@ func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 // all indexes. It is safe for concurrent use.
 func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
-		return fmt.Errorf("the delay of indexes is %s; want 0 to %s", c.IndexDelay, maxIndexDelay)
+		return fmt.Errorf("the index delay is %s; want 0s to %s", c.IndexDelay, maxIndexDelay)
 	}
 	if old := s.choices.get(); c != old {
 		s.ddl.Lock()

@@ -44,8 +44,8 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 		}
 	}
 	if last < acknowledged {
-		return fmt.Errorf("it ends with write %d, but %d were acknowledged: a log or manifest was truncated or damaged; "+
-			"restore the directory from a copy, or delete %s to accept the loss", last, acknowledged, syncedName)
+		return fmt.Errorf("it ends with write %d, but write %d was acknowledged: a log or manifest was truncated or "+
+			"damaged; restore the directory from a copy, or delete %s to accept the loss", last, acknowledged, syncedName)
 	}
 	return nil
 }

@@ -70,9 +70,8 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 		}
 	}
 	if !ok {
-		return 0, false,
-			fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept the rest as it is",
-				syncedName)
+		return 0, false, fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept the "+
+			"rest as it is", syncedName)
 	}
 	return number, true, nil
 }

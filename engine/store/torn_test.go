@@ -203,7 +203,7 @@ func TestStoreWithoutSyncedFileOpens(t *testing.T) {
 	ends := recordEnds(t, fs, log)
 	rewrite(t, fs, log, cutAt(ends[len(ends)/2]).apply)
 	_, err := Open("d", Options{FS: fs})
-	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "were acknowledged") &&
+	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "was acknowledged") &&
 		strings.Contains(err.Error(), "delete SYNCED"), "a cut log: %v", err)
 	must(t, fs.Remove("d/"+syncedName))
 	for range 2 { // the first opening creates the file again

@@ -211,7 +211,7 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 			return nil, refusal(s, err)
 		}
 		var file leaseFile
-		if err := progress.Decode(leaseName(last), body, leaseVersion, &file, "take another place"); err != nil {
+		if err := progress.Decode(leaseName(last), body, leaseVersion, &file, "use another place"); err != nil {
 			return nil, fmt.Errorf("%s: %w", s, err)
 		}
 		if last != epoch || !bytes.Equal(body, seen) {

@@ -124,7 +124,7 @@ func (o objects) GetRange(ctx context.Context, name string, from, n int64) ([]by
 	}
 	body, err := o.get(ctx, name, from, n)
 	if err == nil && int64(len(body)) != n {
-		err = fmt.Errorf("%s has %d bytes, but %d were requested", name, len(body), n)
+		err = fmt.Errorf("%s: %d bytes at byte %d were requested, but %d were sent", name, n, from, len(body))
 	}
 	return body, err
 }
@@ -149,7 +149,7 @@ func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, e
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err == nil && int64(len(body)) > most {
-		err = fmt.Errorf("%s: the service sent more than the limit of %d bytes", name, most)
+		err = fmt.Errorf("%s: the service sent more than %d bytes", name, most)
 	}
 	if err == nil && answer.Length >= 0 && int64(len(body)) != answer.Length {
 		err = io.ErrUnexpectedEOF

@@ -111,7 +111,7 @@ func Compile(source string, env Env) (*Program, error) {
 	err := c.settle(func() *node {
 		root := c.node(c.parse(source))
 		if root.typ == table.Null {
-			panic(refusef("is always null; a column needs a value"))
+			panic(refusef("it is always null; a column needs a value"))
 		}
 		return root
 	})

@@ -73,7 +73,7 @@ const poolSize = 2
 func Open(o Options) (*Store, error) {
 	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
-		return nil, fmt.Errorf("open spill directory: %w; name an existing one with TMPDIR", err)
+		return nil, fmt.Errorf("open spill directory: %w; name another one with TMPDIR", err)
 	}
 	s := &Store{
 		dir:       o.Dir,
@@ -153,7 +153,7 @@ func (s *Store) reserve(k *kept) (file, error) {
 	}
 	extents, ok := s.space.take(k.disk)
 	if !ok {
-		return nil, fmt.Errorf("write spill frame: %w: %d bytes would exceed the limit of %d", ErrFull, k.disk, s.space.max)
+		return nil, fmt.Errorf("write spill frame: %w: %d more bytes exceed the limit of %d", ErrFull, k.disk, s.space.max)
 	}
 	k.extents = extents
 	s.measure()

@@ -47,9 +47,9 @@ func CheckColumnName(name string) error {
 	case name == "":
 		return errors.New("column without a name")
 	case len(name) > MaxNameBytes:
-		return fmt.Errorf("column name %.40q…: %d bytes, the limit is %d", name, len(name), MaxNameBytes)
+		return fmt.Errorf("column name %.40q…: %d bytes, but the limit is %d", name, len(name), MaxNameBytes)
 	case name[0] == '#':
-		return fmt.Errorf("column name %q: the service refuses a leading #; use --rename", name)
+		return fmt.Errorf("column name %q: the service refuses a leading #; use another (input columns: --rename)", name)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("column name %q: not valid UTF-8", name)
 	}

@@ -180,7 +180,7 @@ func (l *Load) Ended(r *pipeline.Report) {
 	switch {
 	case r.Consistent == nil:
 	case !*r.Consistent:
-		l.say.Warn("rows are from %d snapshots of the source, not one (\"snapshots\" of the summary)", len(r.Snapshots))
+		l.say.Warn("rows are from %d snapshots of the source, not one (see \"snapshots\" in the summary)", len(r.Snapshots))
 	case r.Read == 0: // an empty table, or a load that failed before its first row
 	case r.State != pipeline.StateFinished:
 		l.say.Line("all rows read are from one snapshot of the source")

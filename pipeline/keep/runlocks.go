@@ -216,7 +216,7 @@ func (o *Point) replaceOthers() error {
 		}
 		r.job.ReplacedBy = o.Load.RunDir
 		if err := errors.Join(r.job.Write(r.path), lock.Release()); err != nil {
-			return fmt.Errorf("record that run %s is started over: %w", r.path, err)
+			return fmt.Errorf("record that run %s was started over: %w", r.path, err)
 		}
 	}
 	return nil

@@ -146,7 +146,7 @@ type staleGuard struct {
 }
 
 // errNotSent means that the load stopped before the request could be sent.
-var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
+var errNotSent = client.NotSent(errors.New("the load stopped before the request was sent"))
 
 // Guarded returns the sender of a load without checkpoints, which sends only while the lease, if any, is held.
 func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sender {

@@ -24,7 +24,7 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	}
 	if text := r.Now; text != "" {
 		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
-			return fmt.Errorf("--now %q: want an RFC 3339 time", text)
+			return fmt.Errorf("--now %q: want an RFC 3339 time, such as 2024-02-29T12:00:00Z", text)
 		}
 	}
 	cfg.Target.Policy, err = lifecycle.Read(r.AgePolicy)
@@ -128,7 +128,7 @@ func ParseList(text string) ([]string, error) {
 		return nil, fmt.Errorf("%q is not a list of names: %w", text, err)
 	}
 	if _, err := r.Read(); err != io.EOF {
-		return nil, fmt.Errorf("%q: want a single list of names", text)
+		return nil, fmt.Errorf("%q: want the names on one line, separated by commas", text)
 	}
 	return names, nil
 }
@@ -156,7 +156,7 @@ func Computed(r *Request, target *plan.Target, columns *plan.Columns) error {
 			return fmt.Errorf("--pk %w", err)
 		}
 		if col.Type != table.Null && !col.Type.KeyType() {
-			return fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", text)
+			return fmt.Errorf("--pk %s: a primary-key column must be string, integer or binary", text)
 		}
 		target.Key = append(target.Key, table.KeyColumn{Name: col.Name, Type: col.Type, Auto: col.Auto})
 		if col.Expr != "" {

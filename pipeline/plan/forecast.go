@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -254,7 +255,7 @@ func (p *planner) checkGlobal() error {
 	if err != nil || !global {
 		return err
 	}
-	what, remedy := "its cells have timestamps", "load an export without them, as CSV, JSON lines or Parquet"
+	what, remedy := "the input's cells have their own", "load an export without them, as CSV, JSON lines or Parquet"
 	switch {
 	case version != "":
 		what, remedy = "--version-column "+version+" sets others", "leave it out"
@@ -276,12 +277,11 @@ func (p *planner) checkCounts() error {
 	for _, c := range columns {
 		if c.Type != table.Integer {
 			return usagef("--mode increment: column %s is %s, and only integers can be added; leave it out (--exclude %s), or "+
-				"give --type %s=integer, which rejects records with other values",
-				c.Name, c.Type, c.Name, c.Name)
+				"give --type %[3]s=integer, which rejects records with other values", c.Name, c.Type, cmp.Or(c.Source, c.Name))
 		}
 		if t := p.plan.table; t != nil && t.Defined[c.Name] != table.Null && t.Defined[c.Name] != table.Integer {
 			return usagef("--mode increment: table %s defines column %s as %s, and only integers can be added; leave it out "+
-				"(--exclude %s)", t.Name, c.Name, t.Defined[c.Name], c.Name)
+				"(--exclude %s)", t.Name, c.Name, t.Defined[c.Name], cmp.Or(c.Source, c.Name))
 		}
 	}
 	return nil

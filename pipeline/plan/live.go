@@ -102,15 +102,15 @@ func (p *planner) checkLiveKeys() error {
 		unique := s.About().Unique
 		for _, c := range made {
 			if !isUnique(unique, c) {
-				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: its rows are "+
-					"identified only by %s, so a row read again with another %s would be in the table twice; build the key from those",
+				return usagef("the primary key of table %s uses column %s, and %s changes while it is read: its rows are "+
+					"identified only by %s, so a row read again with another %s would be in the table twice; use only those columns",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}
 		for _, c := range named {
 			if !isUnique(unique, c) {
-				return usagef("--table %s is made of column %s, and %s changes while it is read: its rows are identified only by "+
-					"%s, so a row read again with another %s would be in two tables; build the name from those",
+				return usagef("--table %s uses column %s, and %s changes while it is read: its rows are identified only by "+
+					"%s, so a row read again with another %s would be in two tables; use only those columns",
 					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}

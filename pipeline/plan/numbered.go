@@ -33,8 +33,8 @@ func (p *planner) settleNumbers() error {
 		return p.settleCounts(at)
 	}
 	if at > 0 && p.plan.Tables != nil {
-		return usagef("--table %s: a load into several tables cannot number the auto-increment column %s; load each table "+
-			"separately", r.Target.Table, p.key()[at].Name)
+		return usagef("--table %s: a load into several tables does not support the auto-increment column %s; load each "+
+			"table separately", r.Target.Table, p.key()[at].Name)
 	}
 	if at == 0 {
 		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
@@ -45,8 +45,12 @@ func (p *planner) settleNumbers() error {
 	renumbers := given && !p.isComputed(name) && r.Mode == table.Put && r.Condition == table.Ignore && p.hasOldKey()
 	if (given || p.isComputed(name)) && !renumbers {
 		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
+			column := name
+			if given {
+				column = p.all[source]
+			}
 			return usagef("the service assigns the values of auto-increment column %s; leave the column out (--exclude %s) to "+
-				"add rows, or give --condition exist to change existing rows", name, name)
+				"add rows, or give --condition exist to change existing rows", name, column)
 		}
 		return p.refuseNumbering(fmt.Sprintf("the input gives the values of %s", name))
 	}

@@ -198,10 +198,10 @@ func (p *planner) checkFlags() error {
 		return usagef("%v", err)
 	}
 	if c.DeleteNull && c.Mode != table.Update {
-		return usagef("--on-null delete needs --mode update: a put replaces the whole row anyway")
+		return usagef("--on-null delete needs --mode update")
 	}
 	if n := len(c.Target.Key); n > table.MaxKeyColumns {
-		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
+		return usagef("--pk: %d key columns, but a table has at most %d", n, table.MaxKeyColumns)
 	}
 	if len(c.Columns.Set) > 0 && c.Mode == table.Delete {
 		return usagef("--set %s: deleting rows needs only their keys; leave it out", c.Columns.Set[0].Name)
@@ -256,7 +256,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 			return cannotLoad(ctx, err)
 		}
 		if len(division) > source.MaxDivision {
-			return usagef("the names of the parts of %s take %d bytes, but a run keeps at most %d; load it in several runs",
+			return usagef("the list of the parts of %s takes %d bytes, but a run keeps at most %d; load it in several runs",
 				strings.Join(p.request.ShownInputs(), ", "), len(division), source.MaxDivision)
 		}
 	}

@@ -46,8 +46,8 @@ func (p *planner) settleSchema() error {
 			if hint = "; " + hint + suggest.Hint(k.Name, p.all); len(p.hints) > 0 {
 				hint = "" // the input's own hint is added to the error
 			}
-			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q)%s", k.Name,
-				p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
+			return usagef("no column %q in %s (it has %q), but the primary key of table %s needs it%s", k.Name,
+				p.plan.Sources[0].Name, firstOf(p.all), s.Table, hint)
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key; do not exclude it", src)
@@ -122,7 +122,7 @@ func (p *planner) checkNamed(columns []string) error {
 			continue
 		}
 		if other, ok := used[p.rename(col)]; ok {
-			return usagef("columns %q and %q would both be called %q in the table", other, col, p.rename(col))
+			return usagef("columns %q and %q would both be called %q; rename or exclude one", other, col, p.rename(col))
 		}
 		used[p.rename(col)] = col
 	}

@@ -89,14 +89,14 @@ func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 func cutBraces(text string) (before, inner, after string, err error) {
 	before, rest, open := strings.Cut(text, "{")
 	if strings.Contains(before, "}") {
-		return "", "", "", errors.New("a } without its {; want an expression in braces, as in consume_{month(PaidAt)}")
+		return "", "", "", errors.New("unmatched }; want an expression in braces, as in consume_{month(PaidAt)}")
 	}
 	if !open {
 		return before, "", "", nil
 	}
 	end := indexOutside(rest, '}')
 	if end < 0 {
-		return "", "", "", errors.New("a { without its }; want an expression in braces, as in consume_{month(PaidAt)}")
+		return "", "", "", errors.New("unmatched {; want an expression in braces, as in consume_{month(PaidAt)}")
 	}
 	return before, strings.TrimSpace(rest[:end]), rest[end+1:], nil
 }
@@ -210,7 +210,7 @@ func (p *planner) compileTables() error {
 			return usagef("--table %s: %v", t.Text, err)
 		}
 		if program.Auto {
-			return usagef("--table %s: splice(auto, …) would name tables after a sample; write the separator", t.Text)
+			return usagef("--table %s: splice(auto, …) would make table names depend on a sample; name the separator", t.Text)
 		}
 		part.program = program
 	}

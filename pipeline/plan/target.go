@@ -96,16 +96,14 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refus
 	if t, err = admin.Opened(target.Table); err != nil {
 		return nil, made, refused, err
 	}
-	const again = "give the command again"
+	const again = "run the command again"
 	switch {
 	case !slices.Equal(t.Key, p.Schema.Key):
-		return nil, made, refused,
-			fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name,
-				keyText(t.Key), again)
+		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary "+
+			"key %s; %s", t.Name, keyText(t.Key), again)
 	case t.MaxVersions != target.Define.MaxVersions:
-		return nil, made, refused,
-			fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions per cell instead of %d; %s",
-				t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions "+
+			"per cell instead of %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
 	}
 	p.table = t
 	return t, made, refused, nil
@@ -170,8 +168,8 @@ func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
 	case asked && p.plan.Tables != nil:
-		return usagef("--define does not fit a --table with an expression; leave it out, and create the tables first with " +
-			"tsimport table create --define")
+		return usagef("--define cannot be used with an expression in --table; leave it out, and create the tables first " +
+			"with tsimport table create --define")
 	case !asked || !p.plan.Create:
 		return nil
 	}
@@ -236,11 +234,11 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 			return usagef("index %s: an index has at most %d key and %d other columns", i.Name, table.MaxKeyColumns, maxDefined)
 		}
 		if i.Local && i.Key[0] != key[0].Name {
-			return usagef("local index %s: its key begins with %s, not the partition key, %s", i.Name, i.Key[0], key[0].Name)
+			return usagef("local index %s: the key begins with %s, not the partition key, %s", i.Name, i.Key[0], key[0].Name)
 		}
 		for _, name := range i.Key {
 			if of, defined := t.Defined[name]; defined && !of.KeyType() {
-				return usagef("index %s: column %s is %s; its key columns must be string, integer or binary", i.Name, name, of)
+				return usagef("index %s: column %s of its key is %s; want string, integer or binary", i.Name, name, of)
 			}
 		}
 		if slices.ContainsFunc(i.Columns, func(name string) bool { return slices.Contains(i.Key, name) }) {

@@ -23,7 +23,7 @@ func (p *planner) checkWhen() error {
 		return usagef("--when with --mode delete: a row to be deleted has only its key, without values to compare; %s "+
 			"followed by a condition looks at the stored row", condition.Matching)
 	case r.When.Matches():
-		return usagef("--when %s: writing a row changes what it reads; %s is for --mode delete", r.When, condition.Matching)
+		return usagef("--when %s: a write changes the values it reads; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
 		return usagef("--when with --mode increment: an increment has a condition of its own; leave --when out")
 	case p.numbered > 0:

@@ -38,7 +38,7 @@ func SameFile(a, b string) bool {
 }
 
 func ReadSummary(folder string, to any) error {
-	if err := progress.Read(filepath.Join(folder, SummaryFile), Version, to, "give the command again"); err != nil {
+	if err := progress.Read(filepath.Join(folder, SummaryFile), Version, to, "run the command again"); err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
 	return nil

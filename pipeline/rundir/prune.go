@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,7 +80,7 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 // that an interrupted removal can be repeated.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
-		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))
+		return false, fmt.Errorf("remove run %s: %w", path, cmp.Or(err, errors.New("it is not a folder")))
 	}
 	lock, err := TakeLock(path)
 	if err != nil {

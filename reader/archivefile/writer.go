@@ -257,7 +257,7 @@ func (w *Writer) readJournal() error {
 		p := &w.parts[i]
 		size, there := sizes[p.Name]
 		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
-			return &UnusableError{fmt.Errorf("continue archive: part %s was changed after it was written; "+progress.StartOver,
+			return &UnusableError{fmt.Errorf("continue archive: part %s is missing or was changed; "+progress.StartOver,
 				w.place.Path(p.Name))}
 		}
 		known[p.Name] = true
@@ -379,7 +379,7 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	m.Ranges = make([]Range, len(w.ranges))
 	for i, r := range w.ranges {
 		if !r.Ended {
-			return nil, fmt.Errorf("finish archive: range %d is not complete", i)
+			return nil, fmt.Errorf("finish archive: range %d is not complete", i+1)
 		}
 		m.Ranges[i].Name = s.Ranges[i]
 	}

@@ -140,7 +140,7 @@ func checkBlocks(all []block, size int64) error {
 	end := int64(len(Magic))
 	for _, b := range all {
 		if b.at < end || b.metadata < 8 || b.body < 0 || b.at > size-b.metadata || b.body > size-b.at-b.metadata {
-			return fmt.Errorf("the footer gives a batch the impossible offset %d", b.at)
+			return fmt.Errorf("the footer lists a message with an impossible offset or size: byte %d", b.at)
 		}
 		end = b.at + b.metadata + b.body
 	}
@@ -161,7 +161,7 @@ func (f *File) message(at block) (message, error) {
 	}
 	m, err := readMessage(b)
 	if err == nil && m.body != at.body {
-		err = fmt.Errorf("the message has %d bytes, but the footer says %d", m.body, at.body)
+		err = fmt.Errorf("the message has a body of %d bytes, but the footer says %d", m.body, at.body)
 	}
 	return m, err
 }

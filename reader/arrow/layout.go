@@ -119,8 +119,8 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	before := held
 	load := loader{batch: meta, body: b, dicts: old, unpacked: map[int][]byte{}, hold: func(n int64) error {
 		if held += n; limit > 0 && held > limit {
-			return fmt.Errorf("dictionaries take %d MiB or more, memory allows %d MiB; give more with --memory, or write the "+
-				"columns without dictionaries", held>>20+1, limit>>20)
+			return fmt.Errorf("dictionaries take %d MiB or more, but memory allows %d MiB; give more with --memory, or write "+
+				"the columns without dictionaries", held>>20+1, limit>>20)
 		}
 		return nil
 	}}

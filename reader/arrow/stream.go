@@ -110,8 +110,8 @@ func (s *Stream) next() (_ *Batch, err error) {
 			return nil, errOrder
 		}
 		if limit := s.o.MaxBody; limit > 0 && m.body > limit {
-			return nil, fmt.Errorf("the next takes %d MiB, but memory allows %d MiB of a stream; give more with --memory, "+
-				"write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
+			return nil, fmt.Errorf("the next one takes %d MiB, but memory allows %d MiB of a stream; give more with --memory, "+
+				"write smaller batches, or write an uncompressed file", m.body>>20+1, limit>>20)
 		}
 		data, err := s.readBody(m.body)
 		if err != nil {

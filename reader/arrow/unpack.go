@@ -35,7 +35,7 @@ func unpackedSize(raw []byte) (rest []byte, size int64, err error) {
 	}
 	size = int64(binary.LittleEndian.Uint64(raw))
 	if size < -1 || size > maxBuffer {
-		return nil, 0, fmt.Errorf("the uncompressed length of a buffer is %d bytes", size)
+		return nil, 0, fmt.Errorf("impossible uncompressed length of a buffer: %d bytes", size)
 	}
 	return raw[8:], size, nil
 }

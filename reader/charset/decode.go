@@ -109,7 +109,7 @@ func validPrefix(b []byte) int {
 // Undecodable replaces undecodable bytes in NewReader's output. It is not UTF-8, so values with it are refused.
 const Undecodable = 0xFF
 
-var errNoBOM = errors.New("decode utf-16: no byte order mark; give utf-16le or utf-16be")
+var errNoBOM = errors.New("decode utf-16: no byte order mark; give --encoding utf-16le or utf-16be")
 
 const readerBytes = 64 << 10
 

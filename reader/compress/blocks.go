@@ -310,7 +310,7 @@ type Inflater struct {
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			out, err = dst, failure(p.Kind, p.Name, p.Offset, fmt.Errorf("decoder gave up: %v", cause))
+			out, err = dst, failure(p.Kind, p.Name, p.Offset, fmt.Errorf("the decoder panicked: %v", cause))
 		}
 	}()
 	return blocksOf(p.Kind).inflate(f, dst, p)

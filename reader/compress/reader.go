@@ -127,7 +127,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 func (r *reader) guarded(p []byte) (n int, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			n, err = 0, fmt.Errorf("decoder gave up: %v", cause)
+			n, err = 0, fmt.Errorf("the decoder panicked: %v", cause)
 		}
 	}()
 	if r.decoder == nil {

@@ -160,7 +160,7 @@ func (z *xzReader) index() error {
 		listed.add(unpadded, size)
 	}
 	if !bytes.Equal(listed.digest.Sum(nil), z.seen.digest.Sum(nil)) {
-		return errors.New("the index has different block sizes")
+		return errors.New("the block sizes in the index are wrong")
 	}
 	for in.n%4 != 0 {
 		if b, err := in.ReadByte(); err != nil {
@@ -181,7 +181,7 @@ func (z *xzReader) index() error {
 	case binary.LittleEndian.Uint32(b[4:]) != crc32.ChecksumIEEE(b[8:14]):
 		return errors.New("the checksum of the stream footer is wrong")
 	case (int64(binary.LittleEndian.Uint32(b[8:]))+1)*4 != in.n+4:
-		return errors.New("the stream footer has a different index size")
+		return errors.New("the index size in the stream footer is wrong")
 	case b[12] != 0 || b[13] != z.check:
 		return errors.New("stream header and footer differ")
 	}

@@ -34,7 +34,7 @@ const (
 )
 
 var filterNames = map[uint64]string{
-	0x04: "x86", 0x05: "PowerPC", 0x06: "IA-64", 0x07: "ARM", 0x08: "ARM-Thumb", 0x09: "SPARC", 0x0B: "RISC-V",
+	3: "delta", 4: "x86", 5: "PowerPC", 6: "IA-64", 7: "ARM", 8: "ARM-Thumb", 9: "SPARC", 10: "ARM64", 11: "RISC-V",
 }
 
 type xzFilter struct {
@@ -107,7 +107,7 @@ func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 func (b *xzBlock) chain(filters []xzFilter) error {
 	last := filters[len(filters)-1]
 	if last.id != filterLZMA2 || len(last.props) != 1 || last.props[0] > 40 {
-		return fmt.Errorf("filter %#x %s is not supported as the last filter", last.id, filterNames[last.id])
+		return fmt.Errorf("filter %#x %s, or its setting, is not supported as the last filter", last.id, filterNames[last.id])
 	}
 	bits := last.props[0]
 	dict := min(uint64(2|bits&1)<<(bits/2+11), 1<<32-1)
@@ -133,7 +133,7 @@ func (b *xzBlock) chain(filters []xzFilter) error {
 		case f.id == filterARM64 && len(f.props) == 4 && f.props[0]&3 == 0:
 			b.data = &arm64{r: b.data, pos: binary.LittleEndian.Uint32(f.props)}
 		default:
-			return fmt.Errorf("filter %#x %s is not supported here", f.id, filterNames[f.id])
+			return fmt.Errorf("filter %#x %s, or its setting, is not supported here", f.id, filterNames[f.id])
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func (d *Dialect) checkRecordEnd() error {
 	case first == d.Quote || first == d.Escape:
 		return fmt.Errorf("the record end %q begins with the quote or the escape character", d.RecordEnd)
 	case strings.Contains(d.Delimiter, d.RecordEnd) || strings.HasPrefix(d.Comment, d.RecordEnd):
-		return fmt.Errorf("the record end %q is also part of a delimiter or a comment", d.RecordEnd)
+		return fmt.Errorf("the record end %q is also part of the delimiter or begins the comment mark", d.RecordEnd)
 	case d.Escapes != EscapesText && isAlphanumeric(first):
 		return fmt.Errorf("the record end %q may be part of an escape sequence", d.RecordEnd)
 	}

@@ -66,7 +66,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 			e.set.Exported = at
 		}
 		if text, err = e.list(ctx, files); err != nil {
-			return true, fmt.Errorf("open input %s: the list of its parts is missing: %w", Redact(arg), err)
+			return true, fmt.Errorf("open input %s: cannot read the list of its parts: %w", Redact(arg), err)
 		}
 	}
 	var parts []exportPart
@@ -102,7 +102,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	}
 	for _, p := range parts {
 		if err := e.argument(ctx, folder+"data/"+path.Base(p.Key), ""); err != nil {
-			return true, fmt.Errorf("%w; the export's list names it: download all of its folder data", err)
+			return true, fmt.Errorf("%w; the export's list names it; download everything in its folder data", err)
 		}
 	}
 	if len(parts) == 0 {

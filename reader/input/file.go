@@ -30,7 +30,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	}
 	if err := l.same(f.Stat()); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("open input %s: %w; run again when nothing writes to it", l.name, bare(err))
+		return nil, fmt.Errorf("open input %s: %w", l.name, bare(err))
 	}
 	return f, nil
 }
@@ -38,14 +38,14 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 // check returns an error if the file has changed since Expand. Reads of ranges alone would not notice appended bytes.
 func (l *localFile) check() error {
 	if err := l.same(os.Stat(l.name)); err != nil {
-		return fmt.Errorf("read %s: %w; run again when nothing writes to it", l.name, bare(err))
+		return fmt.Errorf("read %s: %w", l.name, bare(err))
 	}
 	return nil
 }
 
 func (l *localFile) same(info os.FileInfo, err error) error {
 	if err == nil && (info.Size() != l.size || !info.ModTime().Equal(l.modified)) {
-		err = ErrChanged
+		err = fmt.Errorf("%w; run again when nothing writes to it", ErrChanged)
 	}
 	return err
 }

@@ -131,7 +131,7 @@ func TestDynamoDBExportIsReadByListOrFolder(t *testing.T) {
 func TestIncompleteExportIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, arg, want string }{
 		"a part is missing":            {"data/a.json.gz", "", exportSummary, "a.json.gz: there is no such file"},
-		"the list of parts is missing": {exportFiles, "", exportSummary, "list of its parts is missing"},
+		"the list of parts is missing": {exportFiles, "", exportSummary, "cannot read the list of its parts"},
 		"the list of parts is cut": {exportFiles, strings.SplitAfter(filesText, "\n")[0], exportSummary,
 			"1 items, but manifest-summary.json says 3"},
 		"the list ends within a line": {exportFiles, filesText[:len(filesText)-9], exportFiles, "line 2"},

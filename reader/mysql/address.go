@@ -87,9 +87,8 @@ func parse(arg string) (a *Address, of named, err error) {
 	}
 	for name := range q {
 		if !parameters[name] {
-			return nil, of,
-				fmt.Errorf("%s: unknown parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or "+
-					"ssl-key", arg, name)
+			return nil, of, fmt.Errorf("%s: unknown parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, "+
+				"ssl-cert or ssl-key", arg, name)
 		}
 	}
 	of.table = q.Get("table")

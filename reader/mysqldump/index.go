@@ -100,7 +100,7 @@ func (x *index) statement(line []byte) error {
 		return nil
 	}
 	if rest := bytes.TrimSpace(x.Text[end:]); len(rest) > 0 && !bytes.HasPrefix(rest, []byte("--")) && rest[0] != '#' {
-		return fmt.Errorf("at byte %d: %.40q follows a statement on its line, which no dump has", x.From+int64(end), rest)
+		return fmt.Errorf("at byte %d: %.40q follows a statement on the same line, as in no dump", x.From+int64(end), rest)
 	}
 	statement := x.Text[:end]
 	x.Text = x.Text[:0]

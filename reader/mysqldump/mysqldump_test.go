@@ -123,7 +123,7 @@ func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
 		"SET @x=1, sql_mode='A,NO_BACKSLASH_ESCAPES';\n":            "NO_BACKSLASH_ESCAPES",
 		"/*!40101 SET NAMES latin1 */;\n":                           "--default-character-set=utf8mb4",
 		"mysqldump: [Warning] Using a password on the command line interface can be insecure.\n-- MySQL dump 10.13\n": "2>&1",
-		"SELECT 1; SELECT 2;\n": "follows a statement on its line",
+		"SELECT 1; SELECT 2;\n": "follows a statement on the same line",
 		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement without rows is longer than 8 MiB",
 		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line without rows is longer than 8 MiB",
 	}, map[string]string{

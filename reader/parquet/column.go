@@ -262,7 +262,7 @@ func (c *column) rowsOf(h *pageHeader) (rows int64) {
 
 func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
-		return errors.New("the column has two")
+		return errors.New("the column already has one")
 	}
 	// A value in a dictionary takes an integer or a slice in addition to its bytes.
 	each := int64(8)

@@ -89,10 +89,10 @@ func buildTree(elements []element) (*node, []*leaf, error) {
 
 func (t *tree) children(parent *node, path []string, depth int) error {
 	if depth > maxSchemaDepth {
-		return fmt.Errorf("schema is nested more than %d deep", maxSchemaDepth)
+		return fmt.Errorf("schema is nested more than %d levels deep", maxSchemaDepth)
 	}
 	if parent.element.children < 0 || int(parent.element.children) > len(t.elements) {
-		return fmt.Errorf("group %q has %d fields, more than the schema", parent.element.name, parent.element.children)
+		return fmt.Errorf("group %q has an impossible number of fields: %d", parent.element.name, parent.element.children)
 	}
 	for range parent.element.children {
 		if len(t.elements) == 0 {

@@ -146,7 +146,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 	case tokens[0].Is("search_path"):
 		x.Schema = value
 	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
-		return errors.New("standard_conforming_strings is off, so the dump's texts are ambiguous; dump with a newer pg_dump")
+		return errors.New("standard_conforming_strings is off, so its strings are ambiguous; dump with a newer pg_dump")
 	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"},
 		strings.ToUpper(value)):
 		return fmt.Errorf("the dump is in %s; dump again with pg_dump --encoding UTF8", value)

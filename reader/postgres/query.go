@@ -36,7 +36,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		return nil, err
 	}
 	if len(rows) != len(prepared.Fields) || len(rows) == 0 {
-		return nil, fmt.Errorf("the query has %d columns, but the server knows %d types", len(prepared.Fields), len(rows))
+		return nil, fmt.Errorf("the query has %d columns; the server knows the types of %d", len(prepared.Fields), len(rows))
 	}
 	var s strings.Builder
 	system, err := system(ctx, conn)
@@ -84,14 +84,14 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	// The catalogue shows the state of the snapshot, the function shows the current state.
 	moved, err := query(ctx, conn,
-		`SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
+		`SELECT coalesce(c.relname::text, 'a new table') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (c.oid IS NULL OR c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid))`)
 	if err != nil {
 		return err
 	}
 	if len(moved) > 0 {
-		return fmt.Errorf("table %s of the query was emptied or altered while the snapshot was taken", moved[0][0])
+		return fmt.Errorf("%s, which the query reads, was emptied or altered while the snapshot was taken", moved[0][0])
 	}
 	return nil
 }

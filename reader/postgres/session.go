@@ -232,7 +232,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	}
 	if before, ok := before.(*snapshot); ok && h.next < before.next {
 		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were last read (%d): it was "+
-			"replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next,
+			"replaced by one that lags or lost some, and rows would revert; start over with --fresh", h.of.shown, h.next,
 			before.next)
 	}
 	return nil

@@ -85,7 +85,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("there is no table %s; names are case-sensitive, other schemas need SCHEMA.TABLE", name)
+		return nil, fmt.Errorf("there is no table %s; names are case-sensitive, and other schemas need SCHEMA.TABLE", name)
 	}
 	r := rows[0]
 	oid, relkind := r[0], r[1]
@@ -97,17 +97,16 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	}
 	switch {
 	case relkind == "v" || relkind == "m" || relkind == "f":
-		return nil,
-			fmt.Errorf("%s is not a table: a view or a foreign table has no primary key from which a load could resume; %s",
-				t.Name, sqltable.ByQuery("*", t.Name))
+		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key from which a load could "+
+			"resume; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case relkind != "r" && relkind != "p":
 		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":
 		return nil, fmt.Errorf("other tables inherit from %s: a key may occur several times; load each table by itself, "+
 			"after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case r[6] != "true":
-		return nil, fmt.Errorf("the user may not SELECT from all columns of %s; grant that, or load the others with --query",
-			t.Name)
+		return nil, fmt.Errorf("the user may not SELECT all columns of %s; grant that, or load the permitted ones with "+
+			"--query", t.Name)
 	case r[7] == "t":
 		return nil, fmt.Errorf("%s is a temporary table, which only one session sees", t.Name)
 	}
@@ -186,7 +185,7 @@ func (t *described) checkKey() (err error) {
 	for _, place := range t.Key {
 		name, of := t.Columns[place].Name, t.Columns[place].Of.(column)
 		if !keyTypes[of.base] && err == nil {
-			err = fmt.Errorf("column %s of the primary key of %s has type %s, unfit for a key", name, t.Name, of.of)
+			err = fmt.Errorf("column %s of the primary key of %s has type %s, which a key cannot have", name, t.Name, of.of)
 		}
 		if _, sorted := sortedTypes[of.base]; !sorted {
 			columns += ", " + quote(name) + "::text AS " + quote(name+"_text")

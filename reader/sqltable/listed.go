@@ -44,7 +44,7 @@ func OfTable(arg, table string) string {
 func Parameters(query string) (url.Values, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("cannot parse the address's parameters; separate them by & and write ; as %3B and % as %25")
+		return nil, errors.New("cannot parse the address's parameters; separate them with & and write ; as %3B and % as %25")
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if len(q[name]) > 1 {

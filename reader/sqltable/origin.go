@@ -299,7 +299,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	for n, of := range append([]division{d}, d.Shards...) {
 		t := tables[n]
 		if of.Table != t.Name || slices.ContainsFunc(of.Bounds, func(b [][]byte) bool { return len(b) != len(t.Key) }) {
-			return nil, fmt.Errorf("open %s: the run's table %s had another key; load it again with --fresh", t.Name, of.Table)
+			return nil, fmt.Errorf("open %s: the run's table %s or its key differs; "+source.StartOver, t.Name, of.Table)
 		}
 		var from [][]byte
 		for i := range len(of.Bounds) + 1 {

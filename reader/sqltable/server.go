@@ -211,7 +211,7 @@ func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) 
 
 // ErrSnapshot ends a reading whose rows must all be from one snapshot.
 var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows must come from one snapshot " +
-	"(--require-snapshot, and every sync); give the command again with --fresh")
+	"(--require-snapshot, and every sync); run the command again with --fresh")
 
 // Passing marks the error of an unavailable or overloaded server: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }

@@ -75,8 +75,8 @@ func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) err
 			}
 		}
 		if !slices.Equal(t.Key, first.Key) {
-			return Refused(fmt.Errorf("the primary keys of shards %s and %s differ in their columns or in the order of "+
-				"these; give all shards the same key", t.Name, first.Name))
+			return Refused(fmt.Errorf("the primary keys of shards %s and %s differ in their columns or in the columns' order; "+
+				"give all shards the same key", t.Name, first.Name))
 		}
 	}
 	key, err := o.cfg.Server.(Joint).Twice(ctx, by.Session, all)

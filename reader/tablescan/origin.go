@@ -147,9 +147,8 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	case d.Table != t.Name:
 		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
 	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
-		return nil,
-			fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+
-				source.StartOver, o.cfg.Name)
+		return nil, fmt.Errorf("table %s was dropped and created again since the run began: the rows that the run has read "+
+			"belong to another table; "+source.StartOver, o.cfg.Name)
 	case !slices.Equal(d.Key, dividedKey(t)):
 		return nil, fmt.Errorf("the primary key of table %s has changed since the run began; "+source.StartOver, o.cfg.Name)
 	}

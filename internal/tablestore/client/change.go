@@ -197,7 +197,7 @@ func (a *Admin) Global(name string) (global bool, err error) {
 		})
 	})
 	if err != nil {
-		err = fmt.Errorf("describe table %s: read whether it is a global table: %w", name, err)
+		err = fmt.Errorf("describe table %s: check whether it is global: %w", name, err)
 	}
 	return global, err
 }

@@ -88,7 +88,7 @@ func (t *Target) complete() error {
 		return err
 	}
 	if t.Instance == "" {
-		return errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
+		return errors.New("no instance: give --instance or set TABLESTORE_INSTANCE")
 	}
 	if err := checkCompress(t.Compress); err != nil {
 		return err

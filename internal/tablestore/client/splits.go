@@ -44,10 +44,10 @@ func (a *Admin) Layout(name string) (*Layout, error) {
 func layoutOf(name string, answer []byte) (l *Layout, err error) {
 	l = new(Layout)
 	if l.Bounds, err = decodeSplits(answer); err != nil {
-		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
+		return nil, fmt.Errorf("describe table %s: read its partition bounds: %w", name, err)
 	}
 	if l.Created, err = decodeCreated(answer); err != nil {
-		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+		return nil, fmt.Errorf("describe table %s: read its creation time: %w", name, err)
 	}
 	return l, nil
 }
@@ -125,7 +125,7 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 			return nil, err
 		}
 		if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
-			return nil, errors.New("a bound has no value")
+			return nil, errors.New("a partition bound has no value")
 		}
 		bounds = append(bounds, decoded.Key[0].Value)
 	}

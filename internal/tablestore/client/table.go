@@ -28,7 +28,7 @@ const (
 )
 
 // ErrTableExists means that the name of a table is taken.
-var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
+var ErrTableExists = errors.New("a table or an index of that name exists (OTSObjectAlreadyExist)")
 
 // ErrNoTable means that a table does not exist.
 var ErrNoTable = errors.New("no such table")
@@ -78,7 +78,7 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	}
 	t := &Table{Name: name, Defined: map[string]table.Type{}}
 	if t.Created, err = decodeCreated(raw); err != nil {
-		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+		return nil, fmt.Errorf("describe table %s: read its creation time: %w", name, err)
 	}
 	for _, k := range res.TableMeta.SchemaEntry {
 		auto := k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT

@@ -135,7 +135,7 @@ func parse(text string, when bool) (*node, error) {
 	r := &reader{when: when}
 	root, err := r.node(tree.Node, false)
 	if err == nil && r.count > maxComparisons {
-		err = fmt.Errorf("it has %d parts, the service's limit is %d", r.count, maxComparisons)
+		err = fmt.Errorf("it has %d parts, but the service's limit is %d", r.count, maxComparisons)
 	}
 	return root, err
 }

@@ -143,7 +143,7 @@ type walker struct {
 	stamp                  int64
 }
 
-var errAnnotate = errors.New("annotate PlainBuffer row: it is not a row of a put or an update")
+var errAnnotate = errors.New("annotate PlainBuffer row: the row is not a put or an update")
 
 func (w *walker) name() string {
 	if len(w.cell) < 6 || w.cell[1] != tagCellName {

@@ -87,12 +87,12 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	}
 	answers := res.TableToRowsResult[name]
 	if len(answers) != len(todo) {
-		return nil, nil, fmt.Errorf("%d responses for %d rows", len(answers), len(todo))
+		return nil, nil, fmt.Errorf("malformed response: %d results for %d rows", len(answers), len(todo))
 	}
 	for n := range answers {
 		a, i := &answers[n], todo[n]
 		if a.IsSucceed && a.Error.Code != "" {
-			refused = errors.New("malformed response: a row has both content and an error")
+			refused = errors.New("malformed response: a row was read and has an error")
 			again = append(again, i)
 			continue
 		}

@@ -127,7 +127,7 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 		for section+1 < len(g.Sections) && g.Sections[section+1].At <= lines.read {
 			if section++; section == 0 {
 				if err := lines.next(); err != nil { // the header
-					return fmt.Errorf("read rows whose columns were not known: %w", err)
+					return fmt.Errorf("read back rows whose columns were unknown: %w", err)
 				}
 			}
 		}
@@ -136,10 +136,10 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 		case err == io.EOF && n == rows:
 			return out.Flush()
 		case err != nil:
-			return fmt.Errorf("read rows whose columns were not known: %w", err)
+			return fmt.Errorf("read back rows whose columns were unknown: %w", err)
 		}
 		if n++; n > rows || section < 0 || len(lines.fields) != len(keys)+g.Sections[section].Attributes {
-			return fmt.Errorf("read rows whose columns were not known: row %d is damaged", n)
+			return fmt.Errorf("read back rows whose columns were unknown: row %d is damaged", n)
 		}
 		if err := out.raw(lines.fields, from); err != nil {
 			return err

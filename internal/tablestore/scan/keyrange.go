@@ -109,7 +109,7 @@ func After(values []table.Value) ([]table.Value, error) {
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
-			return nil, "", fmt.Errorf("%q has more values than the %d key columns", text, len(key))
+			return nil, "", fmt.Errorf("the key has %d columns, but %q follows their values", len(key), text)
 		}
 		k := key[len(values)]
 		var v table.Value

@@ -58,7 +58,7 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 		}
 		s := query(strings.Replace(said[2], "COLUMN,…", "id", 1), strings.ReplaceAll(said[1], `'\''`, "'"))
 		if _, parts := Open(t, s, nil); len(All(t, parts, nil)) != n {
-			t.Errorf("%s: rows read, want %d", name, n)
+			t.Errorf("%s: another number of rows was read, want %d", name, n)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func reread(t *testing.T, s sqltable.Server) {
 		keys, want = append(keys, key, none), append(want, Show(r, nil))
 	})
 	again, err := o.Reread(t.Context(), keys)
-	if err != nil && strings.Contains(err.Error(), "a type whose rows cannot be looked up") {
+	if err != nil && strings.Contains(err.Error(), "a type by which rows cannot be looked up") {
 		return
 	}
 	conformance.Must(t, err)
