@@ -27,7 +27,7 @@ func ParseColumn(text string) (Column, error) {
 		return c, fmt.Errorf("%q: no expression after the =; want NAME[:TYPE]=EXPR", text)
 	}
 	if computed && strings.HasPrefix(c.Expr, "=") {
-		return c, fmt.Errorf("%q: the expression begins with =; want NAME[:TYPE]=EXPR with a single = after the name", text)
+		return c, fmt.Errorf("%q: == is a comparison; want NAME[:TYPE]=EXPR with a single = after the name", text)
 	}
 	if at := strings.LastIndexByte(c.Name, ':'); at >= 0 {
 		name := strings.TrimSpace(c.Name[at+1:])
