@@ -367,7 +367,6 @@ func TestMarkedLinesParseLikeUnmarked(t *testing.T) {
 	}
 }
 
-// grouped formats texts, grouped by what they mean.
 func grouped(texts map[string]string) string {
 	var all strings.Builder
 	for _, meaning := range slices.Sorted(maps.Keys(texts)) {
@@ -376,7 +375,6 @@ func grouped(texts map[string]string) string {
 	return all.String()
 }
 
-// settlings settles a program's dialect by short texts.
 func settlings(t *testing.T, name, header, delimiter string) string {
 	texts := []string{"", "a\n", "a\r\n", "a\r\nb\n", "a\nb\r\n", "a\rb\r\n"}
 	if name == excel {

@@ -268,7 +268,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	conformance.True(t, !errors.Is(err, ErrNoTable) && strings.Contains(fmt.Sprint(err), "moved to"), "dropping: %v", err)
 }
 
-// said is a transport that returns the same body for every request.
 type said struct{ body []byte }
 
 func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -282,7 +281,6 @@ func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	return sdkOf(t, via(s))
 }
 
-// rangeAnswer returns a response of GetRange with the given rows and the key of the next row.
 func rangeAnswer(rows, next []byte) []byte {
 	out := []byte{10, 6, 10, 4, 8, 7, 16, 0}
 	out = protowire.AppendBytes(append(out, 18), rows)
@@ -318,7 +316,6 @@ func drawValue(r *rand.Rand) table.Value {
 	return table.Value{Type: table.String, Bytes: text}
 }
 
-// drawRows makes rows with one to four key columns and varying attribute columns.
 func drawRows(r *rand.Rand, n int) (rows []byte) {
 	keys := 1 + r.IntN(4)
 	for i := range n {
@@ -483,4 +480,12 @@ func TestImpossibleRowsAreDecodedBySDK(t *testing.T) {
 	must(t, conformance.ErrorOf(GetPacked(c, criteria(), memory)))
 	cells = plainbuffer.CellsOf(memory.Packed.Row(0))
 	conformance.True(t, cells.Next() && cells.Op == plainbuffer.Set, "a cell that adds came as %d", cells.Op)
+	odd := &tablestore.Row{PrimaryKey: criteria().StartPrimaryKey,
+		Columns: []*tablestore.AttributeColumn{{ColumnName: "c", Value: int32(1)}}}
+	for _, want := range []string{"column c has a value of type int32", "key column d is of type double"} {
+		conformance.Refused(t, conformance.ErrorOf(PackRow(plainbuffer.Names{}, odd)), want, "a row")
+		err := (&page{PageMemory: memory}).pack([]*tablestore.Row{odd})
+		conformance.Refused(t, err, want, "a page")
+		odd.PrimaryKey.AddPrimaryKeyColumn("d", 1.5)
+	}
 }

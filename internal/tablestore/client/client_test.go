@@ -81,7 +81,6 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(a.Opened("t")), "", "waiting for it when the load has been stopped")
 }
 
-// errorsByName holds errors without a response.
 var errorsByName = map[string]error{
 	"unsent": &notSent{errors.New("sign request: no key")}, "cut": &cutOff{io.ErrClosedPipe},
 	"eof":     fmt.Errorf("read: %w", io.ErrUnexpectedEOF),
@@ -208,7 +207,6 @@ func TestValuesRoundTripThroughSDK(t *testing.T) {
 	}
 }
 
-// dated returns the header of a response at a given time of the service.
 func dated(layout string, at time.Time) http.Header {
 	h := http.Header{}
 	if layout == http.TimeFormat {

@@ -50,7 +50,6 @@ var signatures = map[string]func(path string, h http.Header){
 	},
 }
 
-// claiming is a service whose next response is set by a test.
 type claiming struct {
 	status  int
 	code    string

@@ -160,11 +160,12 @@ func TestWalkReadsWrittenCells(t *testing.T) {
 	r.DeleteColumn(&gone)
 	r.DeleteVersion(&old, 99)
 	r.Increment(&count, 3)
+	r.Cell(&n, table.Value{Type: table.Boolean, Int: 1})
 	row := r.End()
 	var got []string
 	see := func(v View) { got = append(got, fmt.Sprintf("%s %v %d @%d", v.Name, v.Value.Type, v.Op, v.Timestamp)) }
 	deleted, err := Walk(row, see, see)
-	want := "id integer 0 @-1, n string 0 @1234, gone null 1 @-1, old null 2 @99, count integer 3 @-1"
+	want := "id integer 0 @-1, n string 0 @1234, gone null 1 @-1, old null 2 @99, count integer 3 @-1, n boolean 0 @-1"
 	conformance.True(t, err == nil && !deleted && strings.Join(got, ", ") == want, "%q, %v, %v", got, deleted, err)
 	allocs := testing.AllocsPerRun(10, func() { _, _ = Walk(row, nil, func(View) {}) })
 	conformance.True(t, allocs == 0, "%v allocations", allocs)

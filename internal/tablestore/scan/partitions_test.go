@@ -84,7 +84,6 @@ func pointRow(v table.Value) []byte {
 	return row.End()
 }
 
-// place is a sequence of splits in one location.
 type place struct {
 	name   string
 	repeat int64

@@ -303,7 +303,6 @@ func TestGetRetriesRefusedRows(t *testing.T) {
 	}
 }
 
-// repeating is a service that sometimes repeats an earlier response.
 type repeating struct {
 	Service
 	n    int

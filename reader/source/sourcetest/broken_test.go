@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// broken is a part that violates a clause of the contract.
 type broken struct {
 	*keyedPart
 	how    string
@@ -183,7 +182,6 @@ func TestRowsWithUniqueKeysKeepContract(t *testing.T) {
 	})
 }
 
-// brokenWide is a source that violates a clause about cells.
 type brokenWide struct {
 	Wide
 	about  func(*source.About)
