@@ -65,7 +65,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need,
 		passed: map[checkpoint.Position]int64{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("store timestamps of updates: %w", err)
+		return nil, fmt.Errorf("keep timestamps of updates: %w", err)
 	}
 	numbers, err := s.files()
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *stamps) write(rows []stamp) error {
 	}
 	s.buf = encodeStamps(s.buf[:0], rows)
 	if _, err := s.file.Write(s.buf); err != nil {
-		return fmt.Errorf("store timestamps of updates: %w", err)
+		return fmt.Errorf("keep timestamps of updates: %w", err)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 		s.file, err = os.OpenFile(s.path(s.number), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("store timestamps of updates: %w", err)
+		return fmt.Errorf("keep timestamps of updates: %w", err)
 	}
 	if whole || s.from == 0 {
 		s.from = s.number
