@@ -39,7 +39,8 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	switch {
 	case err != nil:
 	case size < keep:
-		err = fmt.Errorf("open journal %s: it has %d bytes, but the run wrote %d; it was changed meanwhile", path, size, keep)
+		err = fmt.Errorf("open journal %s: it has %d bytes, but the run wrote %d; it was changed meanwhile; restore it, or "+
+			"start over with --fresh", path, size, keep)
 	default:
 		if err = file.Truncate(keep); err == nil {
 			_, err = file.Seek(keep, io.SeekStart)
