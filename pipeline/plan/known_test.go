@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
@@ -52,7 +53,9 @@ func TestTableTypesAreDefault(t *testing.T) {
 func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	started := time.Unix(0, 0)
 	run := func(name, target string, written int, types ...string) {
+		started = started.Add(time.Hour)
 		dir := filepath.Join("tsimport-runs", name)
 		must(t, os.MkdirAll(dir, 0o755))
 		var schema []map[string]string
@@ -60,11 +63,12 @@ func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 			schema = append(schema, map[string]string{"name": types[i], "type": types[i+1]})
 		}
 		text, _ := json.Marshal(map[string]any{"version": 1, "table": "t", "target": target, "written": written,
-			"schema": schema})
+			"schema": schema, "started": started})
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644))
 	}
 	run("20260101T000000.000Z-t", "test", 5, "rare", "double", "price", "double")
-	run("20260102T000000.000Z-t", "test", 5, "rare", "string", "price", "string")
+	run("20260102T000000.000Z-job/load+2", "test", 5, "rare", "integer", "price", "string")
+	run("20260102T000000.000Z-job/load+10", "test", 5, "rare", "string", "price", "string")
 	run("20260103T000000.000Z-t", "test", 0, "rare", "integer")
 	run("20260104T000000.000Z-t", "elsewhere", 5, "rare", "integer")
 	for _, price := range []any{nil, 2.5, "2.50"} { // an empty table, then one with a type, then with several
