@@ -208,7 +208,7 @@ func minorityText(col *table.Column, few convert.Minority) string {
 			null = ""
 		}
 	}
-	return text + fmt.Sprintf("; %s--type %s=%s or --types strict rejects them", null, col.Name, few.Type)
+	return text + fmt.Sprintf("; %s--type %s=%s rejects values that do not fit", null, col.Name, few.Type)
 }
 
 var plurals = map[table.Type]string{

@@ -250,7 +250,8 @@ func TestMistypedPruneIsNotTakenForAFolder(t *testing.T) {
 	conformance.True(t, strings.Contains(stderr, "older-than"), "%v", stderr)
 	_, stderr = command(t, 2, "runs", "prun")
 	conformance.True(t, strings.Contains(stderr, "did you mean prune?"), "%v", stderr)
-	command(t, 0, "runs", "elsewhere") // a missing folder has no runs
+	_, stderr = command(t, 2, "runs", "elsewhere")
+	conformance.Contains(t, stderr, "no such file", "a missing folder")
 }
 
 func TestLastRunThatWroteToATableIsKept(t *testing.T) {

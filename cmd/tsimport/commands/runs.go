@@ -118,9 +118,10 @@ func (r *runInfo) counts() string {
 	return plus(text, r.Rejected, "rejected")
 }
 
-// findRuns returns the runs in the folders, newest first. Without folders, it returns all runs.
+// findRuns returns the runs in the folders, which must exist, newest first. Without folders, it returns all runs.
 func findRuns(folders []string) (all []*runInfo, err error) {
-	if len(folders) == 0 {
+	named := len(folders) > 0
+	if !named {
 		entries, err := os.ReadDir(rundir.Root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("list runs: %w", err)
@@ -134,6 +135,8 @@ func findRuns(folders []string) (all []*runInfo, err error) {
 	for _, f := range folders {
 		if r := readRun(f); r != nil {
 			all = append(all, r)
+		} else if _, err := os.Stat(f); err != nil && named {
+			return nil, usagef("list runs: %v", err)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *runInfo) int { return b.Started.Compare(a.Started) })
