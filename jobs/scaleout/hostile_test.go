@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -74,6 +75,66 @@ func (w *world) readAll() {
 		}
 		return err
 	}))
+}
+
+// A copy of a directory that lacks objects must be refused, or finished by repeating tasks.
+func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		w.verify = true
+		clear(w.store.Objects)
+		w.planned(func(*Request) {})
+		w.readAll()
+		must(t, w.start("writer", 4, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+			for i := range j.Plan.Shards {
+				err = errors.Join(err, j.writeShard(ctx, i))
+			}
+			return err
+		}))
+		whole, kinds := maps.Clone(w.store.Objects), map[string]bool{}
+		refusals, finished := 0, 0
+		for _, name := range slices.Sorted(maps.Keys(whole)) {
+			kind := digits.ReplaceAllString(name, "N")
+			if kinds[kind] && !*everyDeath {
+				continue
+			}
+			kinds[kind] = true
+			w.store.Objects = maps.Clone(whole)
+			delete(w.store.Objects, name)
+			if s, err := w.work(); err == nil {
+				finished++
+				w.check(s)
+			} else {
+				refusals++
+				conformance.True(t, strings.Contains(err.Error(), "memory") && !w.stored(summaryName), "without %s: %v", name, err)
+			}
+		}
+		conformance.True(t, refusals != 0 && finished != 0, "%d refused, %d finished", refusals, finished)
+	})(t)
+}
+
+func TestFailedPartEndsItsProcess(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		w.readAll()
+		p := w.start("worker", 5, -1, 0)
+		j := conformance.Try(p.open()).Must(t)
+		n := j.Plan.atATime()
+		conformance.MustTrue(t, n >= 2, "the process writes %d shards at a time", n)
+		p.goesWrong(func(verb, name string, done bool) error {
+			if verb == "put" && !done && strings.HasSuffix(name, reducedName) {
+				return errStore
+			}
+			return nil
+		})
+		before := j.o.Drain
+		stop := conformance.Try(j.startParts(p.ctx)).Must(t)
+		<-j.o.Drain.Done() // the failure drains this part too
+		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
+		conformance.Is(t, stop(), errStore, "the parts have failed")
+		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
+		p.goesWrong(nil)
+		w.check(conformance.Try(j.Work(p.ctx)).Must(t))
+		conformance.Equal(t, j.Close(), nil, "Close")
+	})(t)
 }
 
 // refusedText is contained in rows that the tests' service refuses.

@@ -68,6 +68,21 @@ func refused(t *testing.T, err error, code int, says string) {
 		"%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
 }
 
+// replacing is a store that ignores the condition of puts, so that two processes could hold one lease.
+type replacing struct{ *process }
+
+func (r replacing) PutAbsent(ctx context.Context, name string, body []byte) error {
+	return r.Put(ctx, name, body)
+}
+
+func TestStoreWithoutConditionalPutsIsRefused(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		p := w.start("driver", 9, -1, 0)
+		_, _, err := Make(p.ctx, replacing{p}, Request{Options: Options{Load: w.config(p)}, Workers: 2})
+		refused(t, err, exitcode.Usage, "conditional puts have no effect")
+	})(t)
+}
+
 func TestUnsupportedOptionsAreRefusedByName(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Config){
 		"--mode increment":         func(c *pipeline.Config) { c.Write.Mode = table.Increment },
