@@ -12,6 +12,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 )
 
 // Journal is a file that only grows, until a resumed run truncates it. It is not safe for concurrent use.
@@ -40,7 +41,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	case err != nil:
 	case size < keep:
 		err = fmt.Errorf("open journal %s: it has %d bytes, but the run wrote %d; it was changed meanwhile; restore it, or "+
-			"start over with --fresh", path, size, keep)
+			"%s", path, size, keep, progress.StartOver)
 	default:
 		if err = file.Truncate(keep); err == nil {
 			_, err = file.Seek(keep, io.SeekStart)
