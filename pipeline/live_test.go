@@ -235,8 +235,8 @@ func TestUnsafeOptionsForLiveSourcesAreRefused(t *testing.T) {
 		"keeps several versions": func(cfg *trial) {
 			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.Target.Define.MaxVersions = table.Update, true, 3
 		},
-		"made of column text": func(cfg *trial) { cfg.Target.Key = []table.KeyColumn{{Name: "text", Type: table.String}} },
-		"--table t_{text}":    func(cfg *trial) { cfg.Target.Table = "t_{text}" },
+		"uses column text": func(cfg *trial) { cfg.Target.Key = []table.KeyColumn{{Name: "text", Type: table.String}} },
+		"--table t_{text}": func(cfg *trial) { cfg.Target.Table = "t_{text}" },
 		"auto-increment": func(cfg *trial) {
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 		},

@@ -292,7 +292,7 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"},
 		{"column a,", "column"}, {"index i(city,city)", "is named twice"},
 		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"},
-		{"column city:integer", "but loaded as string"}, {"index i(price)", "column price is double"},
+		{"column city:integer", "but loaded as string"}, {"index i(price)", "column price of its key is double"},
 		{"local index i(city)", "not the partition key, id"}, {"index i(city) city", "leave it out there"},
 		{"index p(city)", "has a table or an index with that name"},
 		{"index q(city)", "has a table or an index with that name"},
