@@ -358,7 +358,7 @@ const rowsToSpread = 10_000
 // saySpread reports notable facts about the rows' use of partitions, memory and disk.
 func saySpread(say words.Say, r *pipeline.Report) {
 	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
-		cost := "have cost"
+		cost := "cost"
 		if r.DryRun {
 			cost = "would cost"
 		}

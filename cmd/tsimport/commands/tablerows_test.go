@@ -286,6 +286,11 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	conformance.Equal(t, tsimport(0, "export", "-t", "by_city", "-q"),
 		"city,age,id,price\nHZ,20,3,\nHZ,30,1,1.5\nSH,20,2,2.5\n", "index")
 	conformance.Equal(t, tsimport(0, "export", "-t", "own", "-q"), "id,city,note\n1,HZ,x\n2,SH,\n3,HZ,y\n", "index")
+	put(t, "b.csv", "id,city\n1,HZ\n2,SH,x\n")
+	again := []string{"load", "b.csv", "--create", "--pk", "id:integer", "-t", "b", "--define", "index e(city)"}
+	tsimport(4, append(again, "--max-errors", "0")...) // it has made the table, but not the index
+	tsimport(3, append(again, "--fresh")...)
+	conformance.Equal(t, tsimport(0, "export", "-t", "e", "-q"), "city,id\nHZ,1\n", "index")
 	said = tsimport(0, "load", "p.csv", "-t", "p", "--define", "column x:string")
 	holds(t, said, " exists, so the options for a new table")
 	for _, c := range []struct{ define, want string }{
