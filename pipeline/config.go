@@ -46,7 +46,7 @@ type Watch struct {
 	// OnHotKey, if not nil, is called while the load runs: at most once when nearly all rows so far have one partition-key
 	// value, and at most once, with Bytes, when a value has more bytes than it should. It must not block.
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
-	// OnReject, if not nil, is called with each rejected record. It must not block.
+	// OnReject, if not nil, is called with the reason of each reject that is kept, unless Ends is set. It must not block.
 	OnReject func(*rundir.Reason)
 	// OnKept, if not nil, is called with the source and each kept reject, valid during the call. It must not block.
 	OnKept func(source int, r *table.Reject)

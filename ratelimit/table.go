@@ -7,13 +7,13 @@ import (
 
 // Table is the common rate of a table's lanes, for a table that is limited itself, not only in its partitions. Refusals
 // do not tell which of the two limits was exceeded. If each lane seeks its rate by itself, one of them always reaches
-// too far, and any lane may be refused for it: most lanes are refused many rows all the time. If so, all lanes together
-// hold just below the accepted rate. If that is the table's rate, nothing more is refused. A lane that is refused
-// meanwhile has met its own limit; if that happens in every hold, the table's rate is useless and is given up.
+// too far, and any lane may be refused for it. If most lanes are refused many rows all the time, all lanes together
+// hold just below the accepted rate. If that is the table's rate, nothing more is refused. Lanes refused in a hold have
+// met their own limits, if they are few. After several useless holds, a trial decides if the table's rate is given up.
 //
-// From then on holds and pushes alternate. A push paces further and further above the rate until something is refused:
-// the rate is the units accepted in the second before, whether the table has a bucket or a quota per second. A hold
-// lasts until accepted rows have paid off the refused ones, at half a percent.
+// From then on holds and pushes alternate. A push raises the pace above the rate until something is refused: the rate
+// is the units accepted in the second before, whether the table has a bucket or a quota per second. A hold lasts until
+// accepted rows have paid off the refused ones, at half a percent.
 //
 // Calls must be in the order of the events, from one goroutine at a time.
 type Table struct {

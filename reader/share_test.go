@@ -150,7 +150,7 @@ func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestReadAgainFindsFault expects the faults of the first reading from the second, and none in a good file.
+// TestReadAgainFindsFault checks that each reading of a damaged file finds the same fault, and of a good file none.
 func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -6,7 +6,7 @@ type Fate uint8
 const (
 	// Written means that the service acknowledged the row.
 	Written Fate = iota
-	// Refused means that the service will never accept the row. Sending it again is useless.
+	// Refused means that the row, as it was sent, is not accepted, or that it was given up.
 	Refused
 	// Again means that the row was not applied and may be sent again.
 	Again

@@ -405,7 +405,7 @@ func FuzzDecodeRaw(f *testing.F) {
 	})
 }
 
-func TestDivisionRoundTrip(t *testing.T) {
+func TestDivisionIsRestoredOrRefused(t *testing.T) {
 	dir, j := t.TempDir(), new(Job)
 	d, err := j.ReadDivision(dir)
 	conformance.True(t, d == nil && err == nil, "without one: %q, %v", d, err)

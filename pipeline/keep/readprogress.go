@@ -221,6 +221,7 @@ func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
 // DescribeRows adds the records read and the unfinished ones, out or queued, to s. whole means that all input was read.
+// It forgets the state of the previous attempt once all records that it had read are final.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange,
 	waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)

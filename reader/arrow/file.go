@@ -256,7 +256,7 @@ func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	for _, at := range f.described {
 		m, err := f.message(at)
 		if err == nil && m.kind != messageDictionary {
-			err = errors.New("the message is not a dictionary")
+			err = fmt.Errorf("the message at byte %d, which the footer lists as a dictionary, is not one", at.at)
 		}
 		if err == nil {
 			all, err = f.takeDictionary(m, body{r: f.r, at: at.at + at.metadata}, all, f.o.MaxDictionary)

@@ -31,7 +31,7 @@ var lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
 // unpackedSize returns a buffer's data and the decompressed size stated before it, -1 if the data is not compressed.
 func unpackedSize(raw []byte) (rest []byte, size int64, err error) {
 	if len(raw) < 8 {
-		return nil, 0, errPacked
+		return nil, 0, fmt.Errorf("a compressed buffer of %d bytes is too short to state its size", len(raw))
 	}
 	size = int64(binary.LittleEndian.Uint64(raw))
 	if size < -1 || size > maxBuffer {

@@ -91,7 +91,7 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	if len(moved) > 0 {
-		return fmt.Errorf("%s, which the query reads, was emptied or altered while the snapshot was taken", moved[0][0])
+		return fmt.Errorf("%s, which the query reads, was emptied, altered or created as the snapshot was taken; try again", moved[0][0])
 	}
 	return nil
 }

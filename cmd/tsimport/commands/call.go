@@ -133,7 +133,7 @@ func commandOf(request json.RawMessage) (*options.Command, error) {
 	}
 	of, err := options.ReadCommand(request)
 	if err != nil {
-		return nil, usagef("%v; another version of tsimport may have written it", err)
+		return nil, usagef("how the run was started: %v; another version of tsimport may have written it", err)
 	}
 	return of, nil
 }

@@ -57,7 +57,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("pods cannot reach the folder %s: name the volume claim that holds it and its mount path "+
 			"(--volume CLAIM:PATH), or use oss:// or s3://", o.JobDir)
 	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
-		return fmt.Errorf("job directory %s is not below %s, the mount of volume claim %s", o.JobDir, o.MountPath, o.Claim)
+		return fmt.Errorf("job directory %s is not below %s, where volume claim %s is mounted (--volume); change one",
+			o.JobDir, o.MountPath, o.Claim)
 	}
 	return nil
 }
