@@ -111,7 +111,10 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 	age(t, filepath.Join(rundir.Root, "j1"), 61*day)
 
 	_, stderr := command(t, 2, "load", "--retry-rejects", filepath.Join(rundir.Root, "j1"))
-	conformance.Contains(t, stderr, "the folder of a job; give one of its loads, such as tsimport-runs/j1/c", "stderr")
+	const isJob = "the folder of a job; give one of its loads, such as tsimport-runs/j1/c"
+	conformance.Contains(t, stderr, isJob, "stderr")
+	_, stderr = command(t, 2, "verify", "--run", filepath.Join(rundir.Root, "j1"))
+	conformance.Contains(t, stderr, isJob, "stderr")
 	_, stderr = command(t, 2, "runs", "prune")
 	conformance.Contains(t, stderr, "give --older-than 30d, --keep N, or both", "stderr")
 	for _, bad := range [][]string{{"--keep", "0"}, {"--older-than", "month"}, {"--older-than", "-1d"},

@@ -356,6 +356,10 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
+		if r, _ := job.ReadRecord(path); r != nil && len(r.Loads) > 0 {
+			return nil, nil, usagef("--run %s: that is the folder of a job; give one of its loads, such as %s", path,
+				r.Loads[0].Folder(path))
+		}
 		return nil, nil, usagef("--run: %v", err)
 	}
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
