@@ -94,7 +94,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 		s.host += "." + s.region + "." + s3Domains[s3Partition.FindString(s.region)]
 		return s, nil
 	case fips == aws.FIPSEndpointStateEnabled:
-		return nil, fmt.Errorf("AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint, but %s is set; remove one setting", endpoint)
+		return nil, errors.New("AWS_USE_FIPS_ENDPOINT asks for an AWS endpoint, but another is set; remove one setting")
 	}
 	host, err := endpointHost("S3", endpoint, "https://minio.example:9000")
 	if err != nil {

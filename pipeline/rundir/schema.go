@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -26,37 +27,39 @@ type lastRun struct {
 // do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
-		entries, err := os.ReadDir(runs) // sorted by name, and so by time
-		if err != nil {
-			continue
-		}
+		entries, _ := os.ReadDir(runs) // sorted by name, and so by time
 		slices.Reverse(entries)
-		left := lastRuns
-		for _, e := range entries {
-			at := filepath.Join(runs, e.Name())
+		for left := lastRuns; left > 0 && len(entries) > 0; entries = entries[1:] {
+			at := filepath.Join(runs, entries[0].Name())
 			all := []string{at}
 			if _, err := os.Stat(filepath.Join(at, SummaryFile)); errors.Is(err, fs.ErrNotExist) {
 				all, _ = Folders(at) // a job's loads
 			}
-			var last *lastRun
-			for _, folder := range all[:min(len(all), left)] {
-				s := new(lastRun)
-				if ReadSummary(folder, s) == nil && s.Table == tableName && s.Target == target && s.Written > 0 &&
-					!s.DryRun && (last == nil || s.Started.After(last.Started)) {
-					last = s
-				}
-			}
-			if left -= len(all); last != nil {
+			if last := lastOf(all[:min(len(all), left)], tableName, target); last != nil {
 				types = map[string]string{}
 				for _, c := range last.Schema {
 					types[c.Name] = c.Type
 				}
 				return types, last.Units
 			}
-			if left <= 0 {
-				break
-			}
+			left -= max(len(all), 1)
 		}
 	}
 	return nil, nil
+}
+
+// lastOf returns the latest of the runs that wrote to the table, or nil.
+func lastOf(folders []string, tableName, target string) (last *lastRun) {
+	for _, folder := range folders {
+		// Most loads of a large job write to other tables, and decoding their summaries would double a night's work.
+		if text, _ := os.ReadFile(filepath.Join(folder, SummaryFile)); !bytes.Contains(text, []byte(`"`+tableName+`"`)) {
+			continue
+		}
+		s := new(lastRun)
+		if ReadSummary(folder, s) == nil && s.Table == tableName && s.Target == target && s.Written > 0 && !s.DryRun &&
+			(last == nil || s.Started.After(last.Started)) {
+			last = s
+		}
+	}
+	return last
 }
