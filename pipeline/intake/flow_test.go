@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -62,15 +63,13 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	for h := range f.Splits() {
-		if h.Err != nil {
+		switch {
+		case h.Err != nil:
 			failed = h.Err
-			continue
+		case h.Ended == nil:
+			take(h.Parsed)
+			h.Arrived()
 		}
-		if h.Ended != nil {
-			continue
-		}
-		take(h.Parsed)
-		h.Arrived()
 	}
 	conformance.Equal(t, <-ended, nil, "run")
 	return failed
@@ -397,79 +396,42 @@ func shown(made []encode.Cell) (all []string) {
 	return all
 }
 
-func TestFlagsApplyToCellsByName(t *testing.T) {
-	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: []record.Cell{cellOf("a", 1, -1),
-		cellOf("b", 2, 5), cellOf("b", 3, 4), cellOf("c", 4, -1), {Name: []byte("n")}, cellOf("new c", 5, 7)}}
-	for name, tt := range map[string]struct {
-		change func(*plan.Request)
-		want   string
-	}{
-		"none": {nil, "[a=integer 1  at -1 b=integer 2  at 5 b=integer 3  at 4 c=integer 4  at -1 n=null 0  at 0 new " +
-			"c=integer 5  at 7]"},
-		"only": {func(r *plan.Request) { r.Columns.Only = []string{"b", "no"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
-		"exclude": {func(r *plan.Request) { r.Columns.Exclude = []string{"b", "n", "new c", "none"} },
-			"[a=integer 1  at -1 c=integer 4  at -1]"},
-		"type": {func(r *plan.Request) {
-			r.Columns.Types = map[string]plan.Type{"b": {Type: table.String}}
-			r.Columns.Only = []string{"b"}
-		}, "[b=string 0 2 at 5 b=string 0 3 at 4]"},
-		"rename": {func(r *plan.Request) {
-			r.Columns.Rename = map[string]string{"b": "c"}
-			r.Columns.Only = []string{"a", "b"}
-		}, "[a=integer 1  at -1 c=integer 2  at 5 c=integer 3  at 4]"},
-		"its type": {func(r *plan.Request) {
-			r.Columns.Rename = map[string]string{"a": "x"}
-			r.Columns.Types = map[string]plan.Type{"x": {Type: table.Double}}
-			r.Columns.Only = []string{"a"}
-		}, "[x=double 0  at -1]"},
-		"to a name": {func(r *plan.Request) {
-			r.Columns.Rename = map[string]string{"b": "new c", "new c": "b"}
-			r.Columns.Only = []string{"b", "new c"}
-		}, "[new c=integer 2  at 5 new c=integer 3  at 4 b=integer 5  at 7]"},
-	} {
-		c, v := cellsOf(t, tt.change)
-		_, why := v.rowValues(rec)
-		conformance.MustTrue(t, why == nil, "%v", why)
-		made, why := c.make(v, rec)
-		got := fmt.Sprint(shown(made))
-		conformance.True(t, why == nil && got == tt.want, "%s: %s, %v\nwant %s", name, got, why, tt.want)
-	}
-}
-
-// The cells would become versions of one column, and the table may keep only one version.
-func TestRenameThatMergesColumnsIsRefused(t *testing.T) {
-	c, v := cellsOf(t, func(r *plan.Request) { r.Columns.Rename = map[string]string{"a": "c", "b": "c"} })
-	for _, tt := range []struct {
-		cells []record.Cell
-		want  string
-	}{
-		{[]record.Cell{cellOf("a", 1, 5), cellOf("a", 2, 4)}, "[c=integer 1  at 5 c=integer 2  at 4]"},
-		{[]record.Cell{cellOf("c", 1, 5)}, "[c=integer 1  at 5]"},
-		{[]record.Cell{cellOf("a", 1, 5), cellOf("c", 2, 4)}, "--rename gives the record's columns a and c one name"},
-		{[]record.Cell{cellOf("a", 1, 5), cellOf("x", 1, 5), cellOf("b", 2, 4)},
-			"--rename gives the record's columns a and b one name"},
-		{[]record.Cell{cellOf("b", 1, 5), cellOf("x", 1, 5)}, "[c=integer 1  at 5 x=integer 1  at 5]"},
-	} {
-		made, why := c.make(v, &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: tt.cells})
-		got := fmt.Sprint(shown(made))
-		if why != nil {
-			got = why.Message
+// TestCellsAreMadeByName has, in each line, changes of a request and the cells of records, as "name"=value@timestamp.
+func TestCellsAreMadeByName(t *testing.T) {
+	conformance.Golden(t, "cells.golden", func(input string) string {
+		parts := strings.Split(input, " | ")
+		c, v := cellsOf(t, func(r *plan.Request) {
+			conformance.Must(t, json.Unmarshal([]byte(parts[0]), r))
+			r.Service = func() (earliest, latest time.Time) { return time.Unix(1000_000, 0), time.Unix(1000_000, 0) }
+		})
+		result := fmt.Sprintln("rows are appended as they came:", newParser(&Flow{plan: c.plan}).asTheyCame)
+		for _, cells := range parts[1:] {
+			rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Absent}}}
+			if !v.versioned {
+				rec.Fields = rec.Fields[:1]
+			}
+			for _, text := range strings.Split(cells, ", ") {
+				var name string
+				var n, at int64
+				if _, err := fmt.Sscanf(text, "%q=%d@%d", &name, &n, &at); err != nil {
+					rec.Cells = append(rec.Cells, record.Cell{Name: []byte(text)}) // a null
+					continue
+				}
+				rec.Cells = append(rec.Cells, cellOf(name, n, at))
+				if v.versioned && name == "version" {
+					rec.Fields[1] = rec.Cells[len(rec.Cells)-1].Datum
+				}
+			}
+			_, why := v.rowValues(rec)
+			conformance.MustTrue(t, why == nil, "%v", why)
+			if made, why := c.make(v, rec); why != nil {
+				result += fmt.Sprintln(why.Code, why.Column, why.Message)
+			} else {
+				result += fmt.Sprintf("%s; left out %v, expired %d\n", strings.Join(shown(made), ", "), c.left, c.expired)
+			}
 		}
-		conformance.True(t, strings.HasPrefix(got, tt.want) && (why == nil || why.Code == table.CodeSameCell),
-			"%s, %v, want %s", got, why, tt.want)
-	}
-}
-
-func TestVersionColumnStampsAllCells(t *testing.T) {
-	c, v := cellsOf(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "version" })
-	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}},
-		Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
-	made, why := c.make(v, rec)
-	got := fmt.Sprint(shown(made))
-	conformance.True(t, why == nil && got == "[a=integer 1  at 77 version=integer 77  at 77]", "%s, %v", got, why)
-	rec.Fields[1].Kind = record.Absent
-	_, why = c.make(v, rec)
-	conformance.True(t, why != nil && why.Code == table.CodeType, "without a version: %v", why)
+		return result
+	})
 }
 
 // A repeated name does not allocate, and names that never repeat are forgotten.
@@ -495,67 +457,38 @@ func TestRememberedNamesAreBounded(t *testing.T) {
 	}
 }
 
-// computing returns the values of a file with the columns id, n and at, with a computed key and attribute.
-func computing(t *testing.T, change func(*plan.Request)) *values {
-	t.Helper()
-	r := ask(file(t, "a.csv", "id,n,at\nb,7,1617242400000\n"))
-	r.Target.Key = []table.KeyColumn{{Name: "k"}, {Name: "n"}}
-	r.Columns.Keys = []keyexpr.Column{{Name: "k", Expr: `id + pad(n, 2)`}}
-	r.Columns.Set = []keyexpr.Column{{Name: "up", Expr: `upper(id)`}}
-	r.Columns.Exclude = []string{"id"}
-	if change != nil {
-		change(r)
-	}
-	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
-	t.Cleanup(p.Close)
-	return conformance.Try(newValues(p, p.Sources[0])).Must(t)
-}
-
-func fields(texts ...string) *record.Record {
-	rec := &record.Record{}
-	for _, text := range texts {
-		rec.Fields = append(rec.Fields, record.Datum{Kind: record.Text, Bytes: []byte(text)})
-	}
-	return rec
-}
-
-func TestComputedValuesAreInRows(t *testing.T) {
-	v := computing(t, nil)
-	row, why := v.rowValues(fields("c", "5", "1"))
-	conformance.True(t, why == nil && len(row) == 4 && string(row[0].Bytes) == "c05" && row[1].Int == 5 &&
-		row[2].Int == 1 && string(row[3].Bytes) == "C" && !row[3].Absent, "%v, %v", row, why)
-	conformance.Same(t, v.converter.Fields(), []int{0, 1, 2}, "fields: the excluded column is needed")
-	var want []byte
-	want = table.AppendKey(want, table.Value{Type: table.String, Bytes: []byte("c05")})
-	want = table.AppendKey(want, table.Value{Type: table.Integer, Int: 5})
-	conformance.Same(t, v.appendKey(nil, fields("c", "5", "1")), want, "ordering key")
-}
-
-func TestRowWithUncomputableKeyIsRefused(t *testing.T) {
-	v := computing(t, nil)
-	for code, rec := range map[string]*record.Record{
-		table.CodeNullKey: fields("", "5", "1"),
-		table.CodeRange:   fields("c", "500", "1"),
-		table.CodeType:    fields("c", "x", "1"),
-	} {
-		_, why := v.rowValues(rec)
-		conformance.True(t, why != nil && why.Code == code, "%v, want %s", why, code)
-		got := v.appendKey(nil, rec)
-		conformance.True(t, got == nil, "%s: ordering key: %v", code, got)
-	}
-}
-
-func TestComputedCellsTakeVersionColumnOrServerTime(t *testing.T) {
-	versioned := computing(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "at" })
-	if got, why := versioned.stamps(fields("c", "5", "77")); why != nil || !slices.Equal(got, []int64{77, 77, 77, 77}) {
-		t.Errorf("with a version column: %v, %v", got, why)
-	}
-	v := computing(t, nil)
-	rec := fields("c", "5", "1")
-	rec.Timestamps = []int64{1, 2, 3}
-	if got, why := v.stamps(rec); why != nil || !slices.Equal(got, []int64{-1, 2, 3, -1}) {
-		t.Errorf("with the file's own timestamps: %v, %v", got, why)
-	}
-	got, why := v.stamps(fields("c", "5", "1"))
-	conformance.True(t, why == nil && got == nil, "without any: %v, %v", got, why)
+// TestValuesAreComputed has, in each line, changes of a request, a record and perhaps the timestamps of its fields.
+func TestValuesAreComputed(t *testing.T) {
+	conformance.Golden(t, "computed.golden", func(input string) string {
+		parts := strings.Split(input, " | ")
+		r := ask(file(t, "a.csv", "id,n,at\nb,7,1617242400000\n"))
+		r.Target.Key = []table.KeyColumn{{Name: "k"}, {Name: "n"}}
+		r.Columns.Keys = []keyexpr.Column{{Name: "k", Expr: `id + pad(n, 2)`}}
+		r.Columns.Set = []keyexpr.Column{{Name: "up", Expr: `upper(id)`}}
+		r.Columns.Exclude = []string{"id"}
+		conformance.Must(t, json.Unmarshal([]byte(parts[0]), r))
+		p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
+		defer p.Close()
+		v := conformance.Try(newValues(p, p.Sources[0])).Must(t)
+		rec := new(record.Record)
+		for _, text := range strings.Split(parts[1], ",") {
+			rec.Fields = append(rec.Fields, record.Datum{Kind: record.Text, Bytes: []byte(text)})
+		}
+		if len(parts) > 2 {
+			conformance.Must(t, json.Unmarshal([]byte(parts[2]), &rec.Timestamps))
+		}
+		result := fmt.Sprintln("fields", v.converter.Fields())
+		of, why := v.of(rec)
+		for _, value := range of.row {
+			result += fmt.Sprintf("[%s %d %g %q]", value.Type, value.Int, value.Double, value.Bytes)
+		}
+		if why != nil {
+			result += why.Code + " " + why.Message
+		}
+		key := v.appendKey([]byte("-"), rec)
+		result += fmt.Sprintf("\nstamps %v, table %q, archived %v\nkey %q", of.stamps, of.table, of.archived, key)
+		v.keysOnly()
+		again := v.appendKey([]byte("-"), rec)
+		return result + fmt.Sprintf(" of fields %v, again %v", v.converter.Fields(), string(again) == string(key))
+	})
 }

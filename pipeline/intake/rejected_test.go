@@ -242,10 +242,8 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 		}
 	}
 	f := flow(t, ask(path), "k0100")
-	f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain,
-		bool) {
-		return source.Place{}, source.Chain{}, false
-	}})
+	begin := func(int) (from source.Place, known source.Chain, skip bool) { return }
+	f.Resume(&Resumed{Records: o, Begin: begin})
 	var got []place
 	conformance.Must(t, runs(t, f, func(p *Parsed) {
 		got = append(got, places(p)...)
@@ -258,7 +256,7 @@ func TestResumedFlowHandsOutUnfinishedRecords(t *testing.T) {
 	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
-// One source is read from a given place, another one is final and is skipped.
+// One source is read from a given place. The other one, or both, are final and are skipped.
 func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
@@ -266,25 +264,21 @@ func TestResumedFlowBeginsAtGivenPosition(t *testing.T) {
 	for _, p := range others[:40] {
 		at.Offset += int64(len(p.Text))
 	}
-	for skip := range 2 {
+	for n, want := range [][]place{slices.Concat(all, others[40:]), others[40:], nil, slices.Concat(all, others[40:]),
+		others[40:], nil} {
 		f := flow(t, ask(file(t, "a.csv", a), file(t, "b.csv", b)))
+		f.plan.Parallel = n >= 3
 		none := &outcomes{final: func(int64) bool { return false }, keys: map[string]bool{}}
-		f.Resume(&Resumed{Records: none, Begin: func(n int) (source.Place, source.Chain, bool) {
-			if n == 0 {
-				return source.Place{}, source.Chain{}, skip == 1
-			}
-			return at, source.Chain{}, false
+		f.Resume(&Resumed{Records: none, Begin: func(i int) (source.Place, source.Chain, bool) {
+			return []source.Place{{}, at}[i], source.Chain{}, i < n%3
 		}})
-		want := others[40:]
-		if skip == 0 {
-			want = slices.Concat(all, want)
-		}
 		var got []place
 		conformance.Must(t, runs(t, f, func(p *Parsed) {
 			conformance.Equal(t, p.New, true, "a split of which nothing is known is not said to be new")
 			got = append(got, places(p)...)
 		}))
-		conformance.Same(t, got, want, "skipping %d sources", skip)
+		slices.SortStableFunc(got, orderOf)
+		conformance.Same(t, got, want, "skipping %d sources, in parallel %v", n%3, n >= 3)
 	}
 }
 

@@ -25,11 +25,16 @@ import (
 // follows returns the flow of a request whose inputs are read by schedules, in sections of the given number of rows.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
 	f := flow(t, r)
-	f.Follow(Scheduling{When: Always, Rows: rows, Keep: func(all []*readorder.Schedule) error {
-		*kept = all
-		return nil
-	}})
+	f.Follow(Scheduling{When: Always, Rows: rows, Keep: keeping(kept)})
 	return f
+}
+
+// keeping returns a function that notes the schedules that it is told to keep.
+func keeping(kept *[]*readorder.Schedule) func([]*readorder.Schedule) error {
+	return func(all []*readorder.Schedule) error {
+		*kept = slices.Clone(all)
+		return nil
+	}
 }
 
 // seen holds the output of a flow: the records in input order, and the rows of each key in order of arrival.
@@ -124,10 +129,7 @@ func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 					file(t, "d.csv", shapes(rnd, shape, 300)))
 			}
 			var kept []*readorder.Schedule
-			s.Keep = func(all []*readorder.Schedule) error {
-				kept = slices.Clone(all)
-				return nil
-			}
+			s.Keep = keeping(&kept)
 			read := func(s Scheduling) (*seen, int) {
 				r := ask(inputs...)
 				r.Read.SplitBytes, r.Order = 200+rnd.IntN(9000), order
@@ -346,10 +348,7 @@ func TestLoadSwitchesToScheduleIfItPays(t *testing.T) {
 		r.Read.SplitBytes = 4000
 		var kept []*readorder.Schedule
 		f := flow(t, r)
-		f.Follow(Scheduling{When: WhenItPays, Keep: func(all []*readorder.Schedule) error {
-			kept = all
-			return nil
-		}})
+		f.Follow(Scheduling{When: WhenItPays, Keep: keeping(&kept)})
 		got, err := look(t, f)
 		if n := partRecords * len(c.kinds); err != nil || len(got.records) != n || got.records[n-1].Record != int64(n) {
 			t.Fatalf("%v: %d records, error %v", c.kinds, len(got.records), err)
@@ -410,10 +409,7 @@ func TestSwitchToScheduleKeepsFollowingStream(t *testing.T) {
 		}
 		want := reading(Scheduling{When: Never})
 		var kept []*readorder.Schedule
-		got := reading(Scheduling{When: Always, Rows: 20, SwitchAfter: 1, Keep: func(all []*readorder.Schedule) error {
-			kept = slices.Clone(all)
-			return nil
-		}})
+		got := reading(Scheduling{When: Always, Rows: 20, SwitchAfter: 1, Keep: keeping(&kept)})
 		conformance.True(t, len(kept) != 0, "the load does not switch")
 		conformance.Equal(t, cmp.Diff(want.records, got.records), "", "records (-want +got)")
 		conformance.Equal(t, cmp.Diff(want.byKey, got.byKey), "", "rows by key (-want +got)")

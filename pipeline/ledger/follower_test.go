@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,7 +153,110 @@ func TestCountsContinueAfterCheckpoint(t *testing.T) {
 	conformance.Equal(t, fmt.Sprint(resumed.Counters()), fmt.Sprint(c.Counters()), "counts")
 	conformance.True(t, resumed.Attempts == 3 && resumed.Resumed && resumed.Since.Equal(s.Begun) &&
 		resumed.WrittenBefore == c.Written && resumed.Balance() == nil, "%+v", resumed)
+	s.Ordered, s.Starts = true, []checkpoint.Start{{Bytes: 99}, {Bytes: 100}}
+	resumed.Resume(s)
+	conformance.Equal(t, resumed.BytesRead, 99, "bytes read, of which the later ones are read again")
 	planned := &plan.Plan{Sources: []*plan.Source{{}, {}, {}}, Request: new(plan.Request)}
 	again := NewAsides(MaxErrors{}, false, c, planned, s, intake.New(planned, partitioner.NewMap(nil)))
 	conformance.Same(t, again.counts, a.counts, "counts by source")
+	for _, p := range []*plan.Plan{{Parallel: true}, {Live: true},
+		{Sources: []*plan.Source{{}, {Chain: func() source.Chain { return source.Chain{} }}}}} {
+		none := NewAsides(MaxErrors{}, false, c, p, nil, intake.New(planned, partitioner.NewMap(nil)))
+		conformance.True(t, none == nil, "inputs of %+v are set aside, and what was read ahead would be lost", p)
+	}
+}
+
+// made says which tables an attempt created. The class of a table is the length of its name.
+type made map[string]bool
+
+func (m made) WasMade(name string) bool { return m[name] }
+func (m made) Class(name string) int    { return len(name) }
+
+// The second attempt creates table a, and the third one creates none.
+func TestTablesContinueToCount(t *testing.T) {
+	all := []ReportTable{{"a", 1, false, 1, 2, 3, 4, 5, 0}, {"bb", 2, false, 6, 7, 8, 9, 10, 0}, {Name: "new", Class: 3}}
+	counters := map[string]int64{"written": 99, "table a": 99, "column a written": 99}
+	for attempt, created := range []made{{}, {"a": true}, {}} {
+		l, r := NewTables(len(all)), new(Counted)
+		l.Resume(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}})
+		for i, name := range []string{"new", "a", "bb", "a"} {
+			isNew, err := l.Add(name)
+			conformance.True(t, err == nil && isNew == (i < len(all)), "%s: is new %v, %v", name, isNew, err)
+		}
+		conformance.Refused(t, conformance.ErrorOf(l.Add("c")), "table c would exceed --max-tables 3", "a fourth table")
+		if attempt == 0 {
+			*l.named("a"), *l.named("bb") = all[0], all[1]
+		}
+		all[0].Created = attempt > 0
+		l.Complete(r, created)
+		conformance.Same(t, r.Tables, all, "attempt %d: tables", attempt)
+		conformance.Equal(t, r.Created, attempt > 0, "attempt %d: a table was created", attempt)
+		l.Keep(counters, created)
+	}
+}
+
+// TestBadInputsDetermineExitCode has, in each line, the number of bad inputs, of inputs, and of those bad in an earlier
+// night.
+func TestBadInputsDetermineExitCode(t *testing.T) {
+	conformance.Golden(t, "bad.golden", func(input string) string {
+		var bad, before int
+		r := new(ReportBad)
+		conformance.Try(fmt.Sscanf(input, "%d of %d, %d before", &bad, &r.OfInputs, &before)).Must(t)
+		for i := range bad {
+			r.BadInputs = append(r.BadInputs, keep.BadInput{Name: fmt.Sprint("input ", i), Reason: "too short",
+				Source: i - 1, Nights: max(0, before-i)})
+		}
+		return fmt.Sprintf("exit %d, %d left out; %s", r.BadCode(7), len(LeftOut(r.BadInputs)), BadText(r.BadInputs))
+	})
+}
+
+func TestMomentsOfAllAttemptsAreReported(t *testing.T) {
+	planned := &plan.Plan{Live: true, Request: new(plan.Request),
+		Sources: []*plan.Source{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	at := func(from, to int64) intake.Moment {
+		return intake.Moment{From: time.UnixMicro(from), To: time.UnixMicro(to)}
+	}
+	var first, next ReportLive
+	first.BeginMoments(planned, nil)
+	first.ReadMoment(1, at(5000, 6000))
+	first.ReadMoment(1, at(5000, 8001))
+	first.ReadMoment(1, at(5000, 7000))
+	kept := first.KeepMoments()
+	conformance.Same(t, kept, []checkpoint.Moment{{Source: 1, From: 5, To: 9}}, "moments for the next attempt")
+	next.BeginMoments(planned, &checkpoint.Snapshot{About: checkpoint.About{
+		Moments: append(kept, checkpoint.Moment{Source: 3, From: 1, To: 99})}})
+	next.ReadMoment(0, at(6000, 7000))
+	next.ReadMoment(2, at(4000, 5000))
+	next.CompleteMoments()
+	text := fmt.Sprint(next.ReadFrom.UnixMilli(), next.ReadTo.UnixMilli())
+	for _, m := range next.Moments {
+		text += fmt.Sprintf(" %s %d-%d", m.Source, m.From.UnixMilli(), m.To.UnixMilli())
+	}
+	conformance.Equal(t, text, "4 9 a 6-7 b 5-9 c 4-5", "moments")
+}
+
+func TestProgressShowsCounts(t *testing.T) {
+	p, c := new(Progress), new(Counted)
+	for i, name := range strings.Fields("written rejected superseded condition_failed archived retried throttled " +
+		"bytes_read read") {
+		*c.lasting()[name] = int64(10 << i)
+	}
+	for total, read := range map[int64]int64{-1: 1280, 0: 1280, 1279: 1279, 1281: 1280} {
+		p.BytesTotal.Store(total)
+		p.Show(c)
+		conformance.Equal(t, p.BytesRead.Load(), read, "bytes read of %d", total)
+	}
+	e := &p.Ended
+	var got []int64
+	for _, n := range []*atomic.Int64{&e.Written, &e.Rejected, &e.Superseded, &e.ConditionFailed, &e.Archived, &p.Retried,
+		&p.Throttled, &p.BytesRead, &e.Read} {
+		got = append(got, n.Load())
+	}
+	conformance.Same(t, got, []int64{10, 20, 40, 80, 160, 320, 640, 1280, 2560}, "shown")
+	changes, _, known := p.Lag()
+	conformance.True(t, changes == 2560-10-20-40 && !known, "%d changes, known %v", changes, known)
+	for after, want := range map[time.Duration]bool{time.Hour: true, -time.Second: false} {
+		p.Waiting.Store(&Wait{Until: time.Now().Add(after)})
+		conformance.Equal(t, p.Wait() != nil, want, "waits until %v from now", after)
+	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -362,51 +363,20 @@ func TestThroughputChangeTimeIsReadFromResponse(t *testing.T) {
 	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
-func TestMadeOfComparesEveryField(t *testing.T) {
-	number, seconds, yes := 7, int64(7), true
-	whole := Change{&number, &number, &number, &number, &seconds, &yes}
-	made := func(differs func(*Table)) *Table {
-		of := &Table{}
-		of.ReservedRead, of.ReservedWrite, of.TimeToLive, of.MaxVersions, of.MaxDeviation = 7, 7, 7, 7, 7
-		differs(of)
-		return of
-	}
-	for name, differs := range map[string]func(*Table){
-		"reads": func(of *Table) { of.ReservedRead = 8 }, "writes": func(of *Table) { of.ReservedWrite = 8 },
-		"time to live": func(of *Table) { of.TimeToLive = 8 }, "versions": func(of *Table) { of.MaxVersions = 8 },
-		"deviation": func(of *Table) { of.MaxDeviation = 8 }, "updates": func(of *Table) { of.NoUpdates = true },
-	} {
-		conformance.Equal(t, whole.madeOf(made(differs)), false, "%s: a table of others is as the change makes it", name)
-		none := new(Change)
-		conformance.True(t, none.madeOf(made(differs)), "%s: what a change leaves alone may be anything", name)
-	}
-	conformance.Equal(t, whole.madeOf(made(func(*Table) {})), true, "a table with all parts is not as the change makes it")
-}
-
+// TestUpdateNamesOnlyChanges has a change of a new table in each line.
 func TestUpdateNamesOnlyChanges(t *testing.T) {
-	now := time.Now()
-	a := clocked(t, &now, nil)
-	want := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}
-	for _, step := range []struct {
-		change Change
-		apply  func()
-	}{
-		{Change{ReservedWrite: new(7)}, func() { want.ReservedWrite = 7 }},
-		{Change{MaxVersions: new(4)}, func() { want.MaxVersions = 4 }},
-		{Change{TimeToLive: new(-1)}, func() { want.TimeToLive = -1 }},
-		{Change{MaxDeviation: new(int64(7))}, func() { want.MaxDeviation = 7 }},
-		{Change{ReservedRead: new(2), TimeToLive: new(100000)}, func() { want.ReservedRead, want.TimeToLive = 2, 100000 }},
-	} {
+	conformance.Golden(t, "changes.golden", func(input string) string {
+		var c Change
+		now := time.Now()
+		a := clocked(t, &now, nil)
+		must(t, json.Unmarshal([]byte(input), &c))
+		before := conformance.Try(a.Describe("t")).Must(t)
 		now = now.Add(ThroughputInterval)
-		must(t, a.Update("t", step.change))
-		step.apply()
-		got, err := a.Describe("t")
-		conformance.True(t, err == nil && got.Definition == want, "%+v, %v, want %+v", got, err, want)
-	}
-	must(t, a.Update("t", Change{AllowUpdate: new(false)}))
-	want.NoUpdates = true
-	got, err := a.Describe("t")
-	conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
+		err := a.Update("t", c)
+		after := conformance.Try(a.Describe("t")).Must(t)
+		return fmt.Sprintf("%s%+v\nreserves %v, options %v, made before %v, after %v", codeOf(err),
+			after.Definition, c.Reserves(), c.Options(), c.madeOf(before), c.madeOf(after))
+	})
 }
 
 func TestTooFrequentChangeIsPostponed(t *testing.T) {
