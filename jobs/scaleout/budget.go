@@ -100,7 +100,6 @@ func (j *Job) pause(ctx context.Context, most time.Duration) error {
 // share sets a load's limits to its share of the ceilings.
 func (j *Job) share(r *lanes.Rates) {
 	if b := j.Plan.Budget; b != nil {
-		n := float64(j.atWork())
-		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU/n, b.MaxRows/n, b.MaxBytes/n
+		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU, b.MaxRows, b.MaxBytes
 	}
 }

@@ -454,7 +454,7 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 func TestProcessPollsAgainAfterItsPartHasDoneATask(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
-		part := conformance.Try(j.newPart(t.Context(), 1, 2)).Must(t)
+		part := j.newPart(t.Context(), 1, 2)
 		began := time.Now()
 		var works sync.WaitGroup
 		works.Go(func() {
@@ -468,5 +468,25 @@ func TestProcessPollsAgainAfterItsPartHasDoneATask(t *testing.T) {
 		conformance.True(t, time.Since(began) < lookEvery, "it waited %v", time.Since(began))
 		works.Wait()
 		must(t, errors.Join(part.Close(), j.Close()))
+	})(t)
+}
+
+// Hundreds of idle processes would overload a slow store.
+func TestIdleProcessPollsASlowStoreLessOften(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
+			for took, want := range map[time.Duration]time.Duration{0: lookEvery, 1e9: 4e9, time.Minute: mostPause} {
+				looks, last := 0, time.Now()
+				must(t, j.persist(ctx, func() (worked, over bool, err error) {
+					pause := time.Since(last)
+					conformance.True(t, looks == 0 || pause >= want && pause < want+time.Second,
+						"looks of %v are %v apart, want %v", took, pause, want)
+					time.Sleep(took)
+					looks, last = looks+1, time.Now()
+					return false, looks == 4, nil
+				}))
+			}
+			return nil
+		}))
 	})(t)
 }

@@ -48,7 +48,6 @@ type Job struct {
 	drain    context.Context // drain of the current task
 	slot     *slot           // share of the process
 	cpu      *meter
-	parts    int                 // number of the process's parts that write concurrently
 	part     int                 // number of this part; 0 is the initial one
 	together *lanes.SharedLimits // shared by all shards that the process writes
 	seen     map[string]*jobdir.Seen
@@ -71,7 +70,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
 	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: &slot{taking: make(chan struct{}, 1)},
-		cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{},
+		cpu: newMeter(), seen: map[string]*jobdir.Seen{}, looks: map[string]*look{},
 		worked: make(chan struct{}, 1), together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()

@@ -81,10 +81,8 @@ func (j *Job) takeReader(ctx context.Context) error {
 }
 
 func (j *Job) endReading() {
-	if j.reader != nil {
-		j.giveBack(j.reader)
-		j.reader = nil
-	}
+	j.giveBack(j.reader)
+	j.reader = nil
 }
 
 type splitTask struct {

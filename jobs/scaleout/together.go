@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/lanes"
 )
@@ -57,23 +58,18 @@ func (m *meter) take() float64 {
 }
 
 // newPart returns the job for a concurrent part of the process that writes shards with an equal share of memory.
-func (j *Job) newPart(drain context.Context, part, parts int) (*Job, error) {
+func (j *Job) newPart(drain context.Context, part, parts int) *Job {
 	o := j.o
 	o.Drain = drain
 	o.Load.Watch.Monitor = nil // a monitor shows a single load
-	b, err := newJob(j.store, j.Plan, o)
-	if err != nil {
-		return nil, err
-	}
-	b.slot, b.cpu, b.part, b.parts, b.together, b.known = j.slot, j.cpu, part, parts, j.together, j.known
-	b.worked = j.worked
-	b.o.Load.Limits.Memory /= int64(parts)
-	return b, nil
+	o.Load.Limits.Memory /= int64(parts)
+	return &Job{Plan: j.Plan, store: j.store, o: o, shards: j.shards, known: j.known, slot: j.slot, cpu: j.cpu, part: part,
+		together: j.together, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, worked: j.worked}
 }
 
 // startParts starts parts that write shards concurrently. If one fails, the process stops. stop ends all parts, waits
 // for them and returns the first failure; unfinished shards are open again.
-func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
+func (j *Job) startParts(ctx context.Context) (stop func() error) {
 	parts := j.Plan.atATime()
 	all := parts + j.Plan.atATimeAfter()
 	whole := j.o.Drain
@@ -88,10 +84,7 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 		return err
 	}
 	for part := 1; part < all; part++ {
-		b, err := j.newPart(drain, part, all)
-		if err != nil {
-			return stop, err
-		}
+		b := j.newPart(drain, part, all)
 		take := b.takeOne
 		if part >= parts {
 			take = b.takeLost
@@ -110,9 +103,8 @@ func (j *Job) startParts(ctx context.Context) (stop func() error, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.o.Drain = drain
-	j.parts = all
 	j.o.Load.Limits.Memory /= int64(all)
-	return stop, nil
+	return stop
 }
 
 // together returns the ceilings and requests that a process's concurrent shards share.
@@ -122,12 +114,6 @@ func (p *Plan) together(requests int) *lanes.SharedLimits {
 		r = lanes.Rates{MaxWCU: b.MaxWCU, MaxRows: b.MaxRows, MaxBytes: b.MaxBytes}
 	}
 	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
-}
-
-func (j *Job) atWork() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.parts
 }
 
 // takeLost writes one of the open shards if its process is lost.

@@ -54,9 +54,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 				return worked, false, err
 			}
 			if !j.Plan.Direct {
-				if stop, err = j.startParts(ctx); err != nil { // before the first shard, which may take a long time
-					return false, false, err
-				}
+				stop = j.startParts(ctx) // before the first shard, which may take a long time
 			}
 		}
 		s, worked, err = j.workOnce(ctx)
