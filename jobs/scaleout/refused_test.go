@@ -153,40 +153,19 @@ func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestRowsNumberedByTheServiceAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
-		err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) {
-			r.Load.Target.Key = append(r.Load.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
-		})
-		refused(t, err, exitcode.Usage, "auto-increment key column n")
-	})
-}
-
-// changed is an origin whose sources have changed while they were read.
-type changed struct{ *sourcetest.Keyed }
-
-type changedPart struct{ source.Source }
-
-func (c changed) Open(ctx context.Context, division []byte) ([]source.Source, error) {
-	parts, err := c.Keyed.Open(ctx, division)
-	for i := range parts {
-		parts[i] = changedPart{parts[i]}
+func TestPlansForOneProcessAreRefused(t *testing.T) {
+	for says, p := range map[string]*plan.Plan{
+		"key column n: rows must be numbered": {Schema: &table.Schema{Numbered: 1, Key: []table.KeyColumn{{}, {Name: "n"}}}},
+		"pipe can be read only once": {Schema: new(table.Schema), Sources: []*plan.Source{{},
+			{Name: "pipe", Chain: func() source.Chain { return source.Chain{} }}}},
+		"no input has a record": {Schema: new(table.Schema), Empty: true},
+	} {
+		refused(t, checkPlan(p), exitcode.Usage, says)
 	}
-	return parts, err
-}
-
-func (changedPart) Finished() error { return errors.New("changed while it was read") }
-
-func TestInputChangedWhileASplitIsReadIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.source = sourcetest.NewKeyed("changed", 50)
-		w.tune = func(cfg *pipeline.Config) { cfg.Read.Sources = changed{w.source} }
-		w.planned(func(*Request) {})
-		_, err := w.work()
-		refused(t, err, exitcode.Failed, "changed while it was read")
+		w.inputs = []string{w.file("in.csv", "id,what\n")}
+		refused(t, w.plan(w.start("driver", 1, -1, 0), func(*Request) {}), exitcode.Usage, "no input has a record")
 	})
 }
 

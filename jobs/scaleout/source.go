@@ -120,7 +120,6 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	for r.next+1 < len(r.frames) && r.frames[r.next+1].first <= to.Record {
 		r.next++
 	}
-	r.begin = source.Place{}
 	if r.next < len(r.frames) {
 		r.begin.Record = r.frames[r.next].first
 	}
@@ -152,7 +151,7 @@ func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 }
 
 func (r *shardRows) Suspend() error {
-	r.next, r.begin = 0, source.Place{}
+	r.Seek(source.Place{}, source.Chain{}) // whose first frame need not be the run's: rows keep their numbers
 	return nil
 }
 

@@ -490,12 +490,6 @@ func TestSaltIgnoresInputColumnOrder(t *testing.T) {
 		"keys %q; want the same, by b and a as the expression names them", keys)
 }
 
-func TestNothingIsComputedWithoutExpressions(t *testing.T) {
-	p := makes(t, askComputed(t, cards, []string{"card"}, nil), nil)
-	conformance.True(t, p.Makers == nil && len(p.Fields) == 3 && p.Expression(0) == "",
-		"makers %v, fields %v", p.Makers, p.Fields)
-}
-
 func TestInvalidExpressionsAreRefusedBeforeFirstRow(t *testing.T) {
 	for _, tt := range []struct{ pk, set, want string }{
 		{"k=pad(crad, 4)", "", "--pk k: expression \"pad(crad, 4)\": unknown column \"crad\"; did you mean card?"},

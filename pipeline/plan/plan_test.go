@@ -91,7 +91,10 @@ func try(t *testing.T, r *Request, admin *client.Admin) (*Plan, error) {
 		for i := range columns {
 			columns[i].Time = nil // facts show it
 		}
-		var fields, sources []string
+		var fields, sources, bounds []string
+		for _, b := range p.Bounds {
+			bounds = append(bounds, cmp.Or(string(b.Bytes), fmt.Sprint(b.Int)))
+		}
 		for _, f := range p.Fields[:min(8, len(p.Fields))] {
 			fields = append(fields, f.Source)
 		}
@@ -101,10 +104,11 @@ func try(t *testing.T, r *Request, admin *client.Admin) (*Plan, error) {
 			sources = append(sources, fmt.Sprintf("%q %s %s %d %q", h.Text[:min(99, len(h.Text))], h.Kind, h.Dir,
 				s.About().Pieces, columns[:min(8, len(columns))]))
 		}
-		text = fmt.Sprintf("key %v, columns %+v, fields %q, %d ranges, %d bytes, %d sources %v, warnings %q, %q, %q, "+
-			"decisions %+v, notes %q, create, distinct, parallel, empty, wide, restamp: %v, facts %v, %v, mark %q, units %v", p.Schema.Key,
-			columns, fields, len(p.Bounds)+1, p.Bytes, len(p.Sources), sources, p.Warnings, p.Retyped, p.Unread, p.Decisions,
-			p.Notes, []bool{p.Create, p.Distinct, p.Parallel, p.Empty, p.Wide, p.Restamp}, facts, err, p.Mark, p.Units())
+		text = fmt.Sprintf("key %v, columns %+v, fields %q, bounds %q, %d bytes, %d sources %v, warnings %q, %q, %q, "+
+			"decisions %+v, notes %q, computed, create, distinct, parallel, empty, wide, restamp: %v, facts %v, %v, mark %q, "+
+			"units %v", p.Schema.Key, columns, fields, bounds, p.Bytes, len(p.Sources), sources, p.Warnings, p.Retyped,
+			p.Unread, p.Decisions, p.Notes, []bool{p.Makers != nil, p.Create, p.Distinct, p.Parallel, p.Empty, p.Wide,
+				p.Restamp}, facts, err, p.Mark, p.Units())
 	}
 	agrees(t, text)
 	return p, err
@@ -445,8 +449,7 @@ func TestUnnumberableKeysAreRefused(t *testing.T) {
 func TestJobInMarksIdentifiesLoad(t *testing.T) {
 	in, other := file(t, "in.csv", "user,v\na,1\n"), file(t, "other.csv", "user,v\na,1\n")
 	job := makes(t, askNumbered(in), nil).Job()
-	again := makes(t, askNumbered(in), nil).Job()
-	conformance.True(t, again == job && len(job) == 12, "%q, then %q", job, again)
+	conformance.True(t, makes(t, askNumbered(in), nil).Job() == job && len(job) == 12, "the job is %q, then another", job)
 	for name, set := range map[string]func(*Request){
 		"table":    func(r *Request) { r.Target.Table = "t2" },
 		"instance": func(r *Request) { r.Target.Client.Instance = "i2" },

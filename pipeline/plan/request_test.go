@@ -84,29 +84,23 @@ func TestTemplateAsFileName(t *testing.T) {
 	}
 }
 
-func TestPolicyWithoutArchiveFolderIsRefused(t *testing.T) {
-	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in an object store",
-		"{drop: true}": "omits no rows by age"} {
-		policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
-		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
-		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
-		refused(t, r, nil, want)
-	}
+func policyOf(t *testing.T, last string) *lifecycle.Policy {
+	return conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
 }
 
 func TestUnsuitablePolicyIsRefused(t *testing.T) {
-	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
-	must(t, err)
 	for want, set := range map[string]func(*Request){
-		"has no period":             func(*Request) {},
+		"has no period":             func(r *Request) { r.Target.Table = "t" },
 		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
 		"--age-policy: ":            func(r *Request) { r.Target.Table = "t_{day(at)}" },
-		"--mode delete writes none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
+		"--mode delete writes none": func(r *Request) { r.Mode = table.Delete },
 		"--table":                   func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
 		"--table t_{month(no)}":     func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
+		"in an object store":        func(r *Request) { r.Target.Policy = policyOf(t, "{archive: 'OSS://bucket/old'}") },
+		"omits no rows by age":      func(r *Request) { r.Target.Policy = policyOf(t, "{drop: true}") },
 	} {
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
-		r.Target.Policy = policy
+		r.Target.Table, r.Target.Policy = "t_{month(at)}", policyOf(t, "{archive: /old}")
 		set(r)
 		refused(t, r, nil, want)
 	}
@@ -114,12 +108,10 @@ func TestUnsuitablePolicyIsRefused(t *testing.T) {
 
 // The counts of a load that only archives look useful, although nothing goes to a table.
 func TestLoadThatOnlyArchivesWarns(t *testing.T) {
-	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
-	must(t, err)
 	for _, rows := range []string{"a,2020-05-06\nb,2020-07-01\n", "a,2020-05-06\n", "a,2020-05-06\nb,2024-06-30\n",
 		"a,never\n"} {
 		r := ask(file(t, "in.csv", "id,at\n"+rows))
-		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
+		r.Target.Table, r.Target.Policy = "t_{month(at)}", policyOf(t, "{archive: /old}")
 		r.Target.PolicyNow = time.Date(2024, 7, 1, 0, 0, 0, 0, time.UTC)
 		makes(t, r, nil)
 	}
