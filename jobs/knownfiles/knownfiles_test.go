@@ -90,8 +90,7 @@ func TestRunAfterAStoreFaultLoadsEachFileOnce(t *testing.T) {
 			for range mergeFrom - 3 { // the second event after these merges them
 				must(t, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
 			}
-			d.deliver("b", "two")
-			d.deliver("c", "three")
+			d.deliver("b", "two", "c", "three")
 			f.at = at
 			got, _, err := d.night(Options{}, true)
 			f.at = -1
@@ -248,13 +247,9 @@ func (d *drop) elsewhere(name, content string) {
 func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		d := newDrop(t)
-		for _, other := range []string{"a", "b", "c"} {
-			d.deliver(other, "content of "+other)
-		}
+		d.deliver("a", "content of a", "b", "content of b", "c", "content of c")
 		d.want(Options{}, "", "a", "b", "c")
-		for _, other := range []string{"begun1", "begun2"} {
-			d.deliver(other, other+" is long")
-		}
+		d.deliver("begun1", "begun1 is long", "begun2", "begun2 is long")
 		got, _, err := d.night(Options{Job: "other"}, false)
 		conformance.MustTrue(t, err == nil && len(got) == 2, "%v %v", got, err)
 		ledger := d.ledger()
@@ -300,8 +295,7 @@ func TestUnfinishedLoadsOfOtherJobsAreSeen(t *testing.T) {
 
 func TestLedgerDescribesKnownFiles(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.deliver("b", "one")
+	d.deliver("a", "one", "b", "one")
 	d.want(Options{}, "b (as ", "a")
 	later := d.now.Add(time.Hour)
 	d.now = later
@@ -322,8 +316,7 @@ func TestLedgerDescribesKnownFiles(t *testing.T) {
 	// Nothing is known for another table of the same name, even after its own ledger was read again.
 	d.table++
 	must(t, errors.Join(os.Remove(a), os.Remove(b)))
-	d.deliver("3", "")
-	d.deliver("c", "three")
+	d.deliver("3", "", "c", "three")
 	d.want(Options{}, "left out because empty", "c")
 	d.deliver("d", "one")
 	d.want(Options{}, "1 of 2 inputs are known", "d")
@@ -331,9 +324,7 @@ func TestLedgerDescribesKnownFiles(t *testing.T) {
 
 func TestSelectorWithoutLedgerLeavesOutIncompleteInputs(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.deliver("b", "two")
-	d.deliver("b.done", "")
+	d.deliver("a", "one", "b", "two", "b.done", "")
 	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (is bool, err error) {
 		return
 	}})
@@ -373,8 +364,7 @@ func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 
 func TestOnlyShortUnfinishedInputsAreKnownWhole(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.deliver("b", strings.Repeat("x", headBytes+1))
+	d.deliver("a", "one", "b", strings.Repeat("x", headBytes+1))
 	s := d.selector(d.table)
 	must(t, s.Begin(t.Context(), d.table, "run"))
 	for name, want := range map[string]bool{"a": true, "b": false} {
@@ -397,10 +387,7 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 	}
 	for _, size := range []int{0, 1, block - 1, block, block + 1, 3*block + 5} {
 		name := filepath.Join(t.TempDir(), "in")
-		text := make([]byte, size)
-		for i := range text {
-			text[i] = byte(i*7 + i>>13)
-		}
+		text := []byte(strings.Repeat("seven b", size/7+1)[:size])
 		must(t, os.WriteFile(name, text, 0o600))
 		item := find(t, name)[0]
 		want := conformance.Try(small(size).complete(t.Context(), &item)).Must(t)
@@ -480,10 +467,13 @@ func (d *drop) selector(table int64) *Selector {
 	return s
 }
 
-func (d *drop) deliver(name, content string) {
+// deliver writes files, given as names that are each followed by a content.
+func (d *drop) deliver(files ...string) {
 	d.t.Helper()
-	full := filepath.Join(d.dir, name)
-	must(d.t, errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now)))
+	for file := range slices.Chunk(files, 2) {
+		full := filepath.Join(d.dir, file[0])
+		must(d.t, errors.Join(os.WriteFile(full, []byte(file[1]), 0o600), os.Chtimes(full, d.now, d.now)))
+	}
 }
 
 // night runs a load, to its end if finish is set, and returns the names of the selected inputs and the notes.
@@ -511,13 +501,13 @@ func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err
 		loaded = append(loaded, filepath.Base(i.Name))
 	}
 	if len(chosen) == 0 {
-		return nil, strings.Join(said, "\n"), s.NothingNew(d.t.Context(), nil)
+		return nil, strings.Join(said, "\n"), s.NothingNew(d.t.Context(), s.Bad())
 	}
 	if err := s.Begin(d.t.Context(), d.table, "run"); err != nil {
 		return nil, "", err
 	}
 	if finish {
-		err = s.Loaded(d.t.Context(), nil)
+		err = s.Loaded(d.t.Context(), s.Bad())
 	}
 	return loaded, strings.Join(said, "\n"), err
 }
@@ -543,21 +533,17 @@ func (d *drop) refused(o Options, parts ...string) {
 
 func TestContentsAreLoadedOnce(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.deliver("b", "two")
+	d.deliver("a", "one", "b", "two")
 	d.want(Options{}, "", "a", "b")
 	d.want(Options{}, "2 of 2 inputs are known")
 	d.deliver("a", "one") // a new time
 	d.want(Options{}, "2 of 2 inputs are known")
-	d.deliver("c", "two")
-	d.deliver("d", "four")
-	d.deliver("e", "four")
+	d.deliver("c", "two", "d", "four", "e", "four")
 	d.want(Options{}, "under another name", "d")
 	d.want(Options{}, "5 of 5 inputs are known")
 	d.deliver("f", "one")
 	d.want(Options{ByName: true}, "", "f")
-	d.deliver("b", "too")
-	d.deliver("g", "new")
+	d.deliver("b", "too", "g", "new")
 	d.refused(Options{}, "b has changed", "--reload-changed")
 	d.deliver("a", "longer")
 	d.refused(Options{}, "a has changed", "1 more")
@@ -620,13 +606,32 @@ func TestReplacedBadFileIsTriedDuringAnUnfinishedLoad(t *testing.T) {
 	d.want(Options{}, "1 of 2 inputs are known", "bad")
 }
 
+// A bad file is renamed, goes and comes back, after another load of the table that does not read it.
+func TestBadFileIsLeftOutUnderAnyName(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		d := newDrop(t)
+		d.deliver("a", "two", "bad", "one")
+		s, last, other := d.selector(1), filepath.Join(d.dir, "bad"), *d
+		must(t, errors.Join(s.Begin(t.Context(), 1, "run"), s.Loaded(t.Context(),
+			[]checkpoint.BadInput{{Name: last, Held: true, Sent: sent}})))
+		other.dir = t.TempDir()
+		other.deliver("b", "three")
+		other.want(Options{Job: "other"}, "", "b")
+		for i, loads := range [][]string{{}, {}, {}, {"new"}} {
+			name := filepath.Join(d.dir, []string{"bad", "new", "../new", "new"}[i])
+			must(t, os.Rename(last, name))
+			last = name
+			d.want(Options{}, "", loads[:map[bool]int{false: len(loads)}[sent]]...)
+			bad := d.ledger().Bad()
+			conformance.True(t, sent && len(bad) == 1 && bad[0].Sent || !sent && (len(bad) == 1) == (i < 2), "%d: %v", i, bad)
+		}
+	}
+}
+
 func TestFileIsLoadedWhenItsMarkerExists(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.deliver("a.done", "")
-	d.deliver("b", "two")
+	d.deliver("a", "one", "a.done", "", "b", "two")
 	d.want(Options{DoneMarker: "{}.done"}, "b: left out, without their marker", "a")
-	must(t, os.Mkdir(filepath.Join(d.dir, "_ok"), 0o700))
 	d.deliver("b.done", "")
 	d.want(Options{DoneMarker: "{}.done"}, "", "b")
 }
@@ -651,8 +656,7 @@ func TestInputsOfChangesAreLoadedInOrder(t *testing.T) {
 		deliver := func(names ...string) {
 			for _, name := range names {
 				d.now = d.now.Add(time.Second)
-				d.deliver(name, "the same changes")
-				d.deliver(name+".done", "")
+				d.deliver(name, "the same changes", name+".done", "")
 			}
 		}
 		d.deliver("z", "rows, which another load has taken")
@@ -746,7 +750,7 @@ func TestNewTableForgetsBadInputs(t *testing.T) {
 
 func TestUnitsAreStoredForTheNextLoad(t *testing.T) {
 	d := newDrop(t)
-	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
+	d.deliver("a.csv", "id,v\n")
 	for i := range mergeFrom + 2 { // with a merge of the ledger
 		s := d.selector(1)
 		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})

@@ -279,7 +279,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	var known int
 	var changed, renamed []string
 	others, othersBySize := s.ledger.otherJobs(s.o.Job)
-	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found), s.lastChanges()
+	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(), s.lastChanges()
 	if names := slices.Sorted(maps.Keys(others)); s.o.Changes && len(names) > 0 {
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s, and changes of these "+
 			"inputs may precede its own; finish it first (%s)",
@@ -291,7 +291,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s; finish it first (%s), "+
 				"or remove the file from it with tsimport files forget", item.Name, u.Command)}
 		}
-		b, err := s.asideAs(ctx, item, aside[item.Size])
+		b, err := s.asideAs(ctx, item, aside)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -367,43 +367,29 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	return items, notes, nil
 }
 
-// aside returns, by size, the inputs that are left out because they are bad.
-func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
-	all := map[int64][]*input.Item{}
-	for i := range found {
-		if b := s.ledger.bad[NameOf(&found[i])]; b.Sent || b.Held && b.of(&found[i]) &&
-			(b.Rejected == 0 || s.o.Exceeds(b.Rejected, b.Read)) {
-			all[found[i].Size] = append(all[found[i].Size], &found[i])
-		}
-	}
-	return all
+// aside returns the bad inputs that are not to be loaded.
+func (s *Selector) aside() []Bad {
+	return slices.DeleteFunc(s.ledger.Bad(), func(b Bad) bool {
+		return !b.Sent && (!b.Held || b.Rejected > 0 && !s.o.Exceeds(b.Rejected, b.Read))
+	})
 }
 
 // asideAs returns the bad input for which an input is left out: the one of its name or, for a new name, its content.
-func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
+func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []Bad) (Bad, error) {
 	name := NameOf(item)
-	if slices.Contains(aside, item) {
-		return s.ledger.bad[name], nil
-	}
-	if _, known := s.ledger.files[name]; known || s.o.ByName {
-		return b, nil
-	}
-	for _, other := range aside {
-		same, err := s.sameContent(ctx, item, other)
-		if err != nil || same {
-			return s.ledger.bad[NameOf(other)], err
+	_, known := s.ledger.files[name]
+	for _, b := range aside {
+		if b.Name == name && (b.Sent || b.of(item)) {
+			return b, nil
+		}
+		if known || s.o.ByName || b.Size != item.Size {
+			continue
+		}
+		if hash, err := s.hash(ctx, item); err != nil || hash == b.Hash {
+			return b, err
 		}
 	}
-	return b, nil
-}
-
-func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, error) {
-	one, err := s.hash(ctx, a)
-	if err != nil {
-		return false, err
-	}
-	other, err := s.hash(ctx, b)
-	return one == other, err
+	return Bad{}, nil
 }
 
 // Copies returns the inputs with the same content as one of the bad inputs. They, too, are bad and not loaded.
@@ -497,8 +483,12 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 		n.Last, n.Nights = now, n.Nights+1
 		noted = append(noted, n)
 	}
-	for name := range s.ledger.bad {
-		if !there[name] {
+	for name, b := range s.ledger.bad {
+		renamed := func(n Bad) bool { return n.Sent && n.Hash == b.Hash }
+		if there[name] || b.Sent && !slices.ContainsFunc(noted, renamed) {
+			continue // rows that were sent must not be repeated if the input comes back
+		}
+		if is, err := s.o.Exists(ctx, name); !is && err == nil { // otherwise it may be another load's input
 			gone = append(gone, name)
 		}
 	}
@@ -554,11 +544,11 @@ func (s *Selector) knownContent(ctx context.Context, item *input.Item, known boo
 		return true, f.Name, nil
 	}
 	for _, other := range chosen {
-		same, err := s.sameContent(ctx, item, other)
+		its, err := s.hash(ctx, other)
 		if err != nil {
 			return false, "", err
 		}
-		if same {
+		if its == hash {
 			s.see(item, hash, File{Name: NameOf(other)})
 			return true, other.Name, nil
 		}

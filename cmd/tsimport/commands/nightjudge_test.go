@@ -170,12 +170,12 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 			}
 		}
 	}
-	for name := range aside {
-		if t.files[name] == nil && sure {
+	for name, bad := range aside {
+		if t.files[name] == nil && sure && !bad.Sent {
 			s.fail("%s is bad and not there", name)
 		}
 	}
-	maps.DeleteFunc(t.bad, func(name string, _ known) bool { return aside[name] == nil || t.files[name] == nil })
+	maps.DeleteFunc(t.bad, func(name string, _ known) bool { return aside[name] == nil })
 	maps.Copy(t.bad, stillBad)
 	s.compare(t)
 	switch {
