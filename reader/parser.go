@@ -58,7 +58,10 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		whole := each
 		each = func(rec *record.Record) { whole(p.complete(rec)) }
 	}
-	return p.Parser.Parse(sp, each)
+	if records, lines, err = p.Parser.Parse(sp, each); Damaged(err) {
+		err = lasting(err)
+	}
+	return records, lines, err
 }
 
 func (p *parser) EmptyLines() int {

@@ -150,7 +150,7 @@ func TestOnlyContentErrorsAreDamage(t *testing.T) {
 	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
-// TestReadAgainFindsFault checks that each reading of a damaged file finds the same fault, and of a good file none.
+// TestReadAgainFindsFault checks that each reading of a damaged file finds the same lasting fault, and of a good one none.
 func TestReadAgainFindsFault(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -159,11 +159,15 @@ func TestReadAgainFindsFault(t *testing.T) {
 		fmt.Fprintf(w, "%d,%d\n", i, i*i)
 	}
 	must(t, w.Close())
+	var rows bytes.Buffer
+	must(t, parquet.Write(&rows, []card{{CardID: 1}}))
 	for name, text := range map[string]string{"good.csv": "id,n\n1,2\n", "good.csv.gz": packed.String(),
-		"cut.csv.gz": packed.String()[:packed.Len()/2], "cut.json": `[{"id":1},{"id":`} {
+		"cut.csv.gz": packed.String()[:packed.Len()/2], "cut.json": `[{"id":1},{"id":`, "good.parquet": rows.String(),
+		"cut pages.parquet": strings.Replace(rows.String(), "PAR1\x15", "PAR1\xff", 1)} {
 		s := conformance.Try(Open(t.Context(), itemOf(t, name, []byte(text)), Options{})).Must(t)
 		again, second := s.ReadAgain(0), s.ReadAgain(0)
-		if cut := strings.HasPrefix(name, "cut"); Damaged(again) != cut || cut && again.Error() != second.Error() {
+		cut := strings.HasPrefix(name, "cut")
+		if errors.As(again, new(*source.Lasting)) != cut || cut && again.Error() != second.Error() {
 			t.Errorf("%s: %v, then %v", name, again, second)
 		}
 		must(t, s.Close())

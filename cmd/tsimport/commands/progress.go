@@ -217,13 +217,10 @@ func (s *screen) left(now time.Time) string {
 			left = min(left, time.Duration(min(passed*float64(part.all-part.to)/float64(part.to-part.from), longestLeft)))
 		}
 	}
-	if left == math.MaxInt64 {
-		left = 0
-	}
-	if left = max(left, slowest); left == 0 {
+	if left == math.MaxInt64 { // the slowest partition alone says too little: only rows that have been read wait for it
 		return ""
 	}
-	return fmt.Sprintf(", about %v left", round(left))
+	return fmt.Sprintf(", about %v left", round(max(left, slowest)))
 }
 
 // longestLeft limits an estimate.

@@ -29,6 +29,8 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 	of := slices.DeleteFunc(flagsOf(options.Export),
 		func(f cli.Flag) bool { return !slices.Contains(ofRows, f.Names()[0]) })
 	of = append(append(of, flagsOf(options.Reaching)...), quiet, name)
+	deleting := slices.DeleteFunc(slices.Clone(of), func(f cli.Flag) bool { return f.Names()[0] == "where" })
+	deleting = append(deleting, flagOf(options.Find("where"), true)) // which tableDelete refuses, with advice
 	return []*cli.Command{
 		{Name: "count", Usage: "count a table's rows", ArgsUsage: "TABLE", Action: in.with(options.Export, tableCount),
 			Flags: append(slices.Clone(of), asJSON),
@@ -38,7 +40,7 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 			Description: "Without --yes it only counts the rows. A row that was changed meanwhile is kept if --filter is no " +
 				"longer true for it.\n" +
 				"An interrupted deletion is resumed by the same command.",
-			Flags: append(slices.Clone(of),
+			Flags: append(deleting,
 				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows (default: no limit)"},
 				&cli.BoolFlag{Name: "yes", Usage: "delete them (default: count them)"})},
 	}
