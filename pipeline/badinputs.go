@@ -134,7 +134,8 @@ func reasonOf(name string, err error) string {
 	return strings.TrimPrefix(client.OneLine(err.Error()), "open "+name+": ")
 }
 
-// together finds inputs that are incompatible with the others, and keeps those with the most common columns.
+// together finds inputs that are incompatible with the others, and keeps those with the most common columns. Of equally
+// common ones, it keeps those with the fewest columns that no earlier night has written.
 func (f *badFinder) together(ctx context.Context) error {
 	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
@@ -143,7 +144,7 @@ func (f *badFinder) together(ctx context.Context) error {
 	names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.bad[name] != "" })
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)),
-			cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
+			cmp.Compare(count[f.columns[b]], count[f.columns[a]]), cmp.Compare(f.unwritten(a), f.unwritten(b)))
 	})
 	// Adding the inputs one by one would be slow, so one input with each set of columns is tried first.
 	var firsts []string
@@ -168,6 +169,17 @@ func (f *badFinder) together(ctx context.Context) error {
 		}
 	}
 	return f.fit(ctx, left)
+}
+
+// unwritten returns the number of an input's columns that no earlier night has written.
+func (f *badFinder) unwritten(name string) (n int) {
+	of, ok := f.request.Selection.(plan.Units)
+	for column := range strings.SplitSeq(f.columns[name], "\x00") {
+		if ok && of.Units()[f.request.Columns.To(column)] == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // fit finds inputs that are incompatible with those before them.

@@ -230,7 +230,8 @@ func (m *drawnLoad) runDamaged(before contents) {
 	end()
 	conformance.Equal(t, r.Balance(), nil, "error")
 	whole := r.State == StateFinished && err == nil // the file was read before it was damaged
-	conformance.True(t, (!whole || !early) && (whole || r.ExitCode == exitcode.Failed && r.Read <= int64(len(m.records))),
+	conformance.True(t, (!whole || !early) && (whole ||
+		(r.ExitCode == exitcode.Failed || r.ExitCode == exitcode.Usage) && r.Read <= int64(len(m.records))),
 		"%s, exit code %d, %d read of %d: %v", r.State, r.ExitCode, r.Read, len(m.records), err)
 	had.count("damage that the first pass found", early && m.scheduled)
 	had.count("damage that was found later", !early && !whole)

@@ -158,7 +158,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		p.warnf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the "+
 			"type and rejects values that do not fit",
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
-		p.plan.Retyped = append(p.plan.Retyped, p.plan.Warnings[len(p.plan.Warnings)-1])
+		p.plan.Changed = append(p.plan.Changed, p.plan.Warnings[len(p.plan.Warnings)-1])
 	}
 	if d, ok := numbers(in, at, col.Name, col.Type); ok { // the majority's type then accepts all values
 		p.plan.Decisions = append(p.plan.Decisions, d)

@@ -31,7 +31,7 @@ type Plan struct {
 	Bounds    []table.Value  // bounds of the new table's ranges, in the first key column; none means one partition
 	Bytes     int64          // size of all inputs; -1 if one is a stream
 	Warnings  []string       // sentences for the user
-	Retyped   []string       // those of Warnings about columns that have another type in the table's rows
+	Changed   []string       // those of Warnings about columns that differ from earlier loads' or the table's
 	Decisions []Decision     // decisions inferred from all inputs
 	Notes     []string       // notes about the inputs, for the user
 	Unread    []string       // those of Warnings about inputs that are left out or incomplete
@@ -496,6 +496,8 @@ func (p *planner) warn() {
 	}
 	if p.plan.Wide {
 		p.warnOfDescribed()
+	} else {
+		p.warnOfRenamed()
 	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.Asked.Any {
 		p.warnf("table %s exists, so the options for a new table (--ttl, --max-versions, --define) have no effect",

@@ -106,7 +106,7 @@ func try(t *testing.T, r *Request, admin *client.Admin) (*Plan, error) {
 		}
 		text = fmt.Sprintf("key %v, columns %+v, fields %q, bounds %q, %d bytes, %d sources %v, warnings %q, %q, %q, "+
 			"decisions %+v, notes %q, computed, create, distinct, parallel, empty, wide, restamp: %v, facts %v, %v, mark %q, "+
-			"units %v", p.Schema.Key, columns, fields, bounds, p.Bytes, len(p.Sources), sources, p.Warnings, p.Retyped,
+			"units %v", p.Schema.Key, columns, fields, bounds, p.Bytes, len(p.Sources), sources, p.Warnings, p.Changed,
 			p.Unread, p.Decisions, p.Notes, []bool{p.Makers != nil, p.Create, p.Distinct, p.Parallel, p.Empty, p.Wide,
 				p.Restamp}, facts, err, p.Mark, p.Units())
 	}

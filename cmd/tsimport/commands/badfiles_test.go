@@ -102,6 +102,12 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{nil, "", 3, "1 input is bad", "1,1 2,2", "c.csv"}, // c.csv could be loaded alone
 			{in{"c.csv": "id,n\n3,3\n"}, "", 0, "", "1,1 2,2 3,3", ""},
 		}},
+		"columns of earlier nights": {load, []night{
+			{in{"a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
+			{in{"b.csv": "id,m\n2,2\n", "c.csv": "id,n\n3,3\n"}, "", 3, "in/b.csv: its columns are not those of in/c.csv",
+				"1,1 3,3", "b.csv"},
+			{in{"b.csv": "id,m\n2,3\n"}, "", 0, `the new column "m" and lack "n"`, "", ""},
+		}},
 		"withdrawn": {load, []night{
 			{in{"a.csv": "id,n\n1,1\n", "b.csv": "id,n\n2,2\n", "c.csv": "id,m\n3,3\n"}, "", 3, "", "1,1 2,2", "c.csv"},
 			{in{"c.csv": ""}, "", 0, "", "1,1 2,2", ""},

@@ -70,7 +70,7 @@ func (s *screen) plan(p *plan.Plan) {
 	}
 	for _, w := range p.Warnings {
 		say := s.say
-		if slices.Contains(p.Retyped, w) {
+		if slices.Contains(p.Changed, w) {
 			say = s.w.say // shown despite --quiet, because the rows are written anyway
 		}
 		say.Warn("%s", w)
