@@ -149,21 +149,7 @@ func (w *world) transport() http.RoundTripper {
 	return w.server.Transport()
 }
 
-// restless never waits. A Pacer would mistake random faults of tests for a lack of capacity.
-type restless struct{}
-
-func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
-	return table.MaxBatchRows, now, true
-}
-func (r restless) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.Time, bool) {
-	return r.Next(now, n, perRow)
-}
-func (restless) Sent(time.Time, float64)               {}
-func (restless) Answered(_, _ time.Time, _, _ float64) {}
-func (restless) Unavailable(time.Time)                 {}
-func (restless) SetMaxInFlight(int)                    {}
-func (restless) Rate() float64                         { return 0 }
-func (restless) State() string                         { return "restless" }
+type restless = conformance.Restless
 
 func (w *world) file(name, text string) string {
 	w.t.Helper()

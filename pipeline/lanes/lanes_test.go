@@ -391,20 +391,7 @@ func TestWorkerReturnsEachFlightAndEnds(t *testing.T) {
 	}
 }
 
-type restless struct{}
-
-func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
-	return table.MaxBatchRows, now, true
-}
-func (r restless) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.Time, bool) {
-	return r.Next(now, n, perRow)
-}
-func (restless) Sent(time.Time, float64)               {}
-func (restless) Answered(_, _ time.Time, _, _ float64) {}
-func (restless) Unavailable(time.Time)                 {}
-func (restless) SetMaxInFlight(int)                    {}
-func (restless) Rate() float64                         { return 0 }
-func (restless) State() string                         { return "restless" }
+type restless = conformance.Restless
 
 func blockOf(s *table.Split, keys ...string) *table.Block {
 	b := &table.Block{Split: s}

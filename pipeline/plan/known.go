@@ -4,9 +4,6 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/rundir"
@@ -89,28 +86,4 @@ func (p *planner) lastColumns() (types, units map[string]string) {
 		maps.Copy(units, of.Units())
 	}
 	return types, units
-}
-
-// warnOfRenamed warns if columns are new to a nightly load and others, which earlier nights wrote, are missing.
-func (p *planner) warnOfRenamed() {
-	of, ok := p.request.Selection.(Units)
-	if !ok || len(of.Units()) == 0 {
-		return
-	}
-	earlier := maps.Clone(of.Units())
-	var added, missing []string
-	for _, c := range p.plan.Schema.Columns {
-		if earlier[c.Name] == "" && c.Unit != "" {
-			added = append(added, strconv.Quote(c.Name))
-		}
-		delete(earlier, c.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(earlier)) {
-		missing = append(missing, strconv.Quote(name))
-	}
-	if len(added) > 0 && len(missing) > 0 {
-		p.warnf("the inputs have the new column %s and lack %s, which earlier loads wrote; if a column was renamed, "+
-			"--rename NEW=OLD keeps its name in the table", strings.Join(firstOf(added), ", "), strings.Join(firstOf(missing), ", "))
-		p.plan.Changed = append(p.plan.Changed, p.plan.Warnings[len(p.plan.Warnings)-1])
-	}
 }
