@@ -1,8 +1,8 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -322,43 +322,18 @@ func TestMarksAreNotOlderThanLoad(t *testing.T) {
 	}
 }
 
+// TestEndOfLoadSetsStateAndError has, in each line, the kind of a load, its limit, its error and, as JSON, its counts.
 func TestEndOfLoadSetsStateAndError(t *testing.T) {
 	stopped := errors.New("the disk is full")
-	for name, tt := range map[string]struct {
-		counts ledger.ReportCounts
-		dry    bool
-		err    error
-		state  string
-		exit   int
-		failed bool
-		limit  ledger.MaxErrors // zero means three rows
-	}{
-		"every row is written": {counts: ledger.ReportCounts{Read: 2, Written: 2}, state: StateFinished},
-		"some records are rejected": {counts: ledger.ReportCounts{Read: 2, Written: 1, Rejected: 1},
-			state: StateFinished, exit: exitcode.Rejects},
-		"too many are, as seen at the end": {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit,
-			exit: exitcode.ErrorLimit},
-		"a share too large, seen at the end": {counts: ledger.ReportCounts{Read: 4, Written: 3, Rejected: 1},
-			state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: ledger.MaxErrors{Share: true, Percent: 24}},
-		"too many are": {err: errors.Join(ledger.ErrLimit, stopped), state: StateErrorLimit,
-			exit: exitcode.ErrorLimit},
-		"the user stops it": {counts: ledger.ReportCounts{Read: 2, Unfinished: 2},
-			err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted,
-			exit: exitcode.Terminated},
-		"it fails, though many are rejected": {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
-		"rows have not come again": {counts: ledger.ReportCounts{Read: 2, Written: 1, Unfinished: 1},
-			state: StateFinished, failed: true},
-		"a dry run": {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, dry: true,
-			state: StateFinished},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &Report{Counted: ledger.Counted{ReportCounts: tt.counts}}
-			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, ledger.MaxErrors{Rows: 3})}},
-				tt.err)
-			conformance.True(t, r.State == tt.state && r.ExitCode == tt.exit && (err != nil) == tt.failed,
-				"%q, exit %d, %v", r.State, r.ExitCode, err)
-		})
-	}
+	errs := map[string]error{"limit": errors.Join(ledger.ErrLimit, stopped), "full": stopped,
+		"stopped": &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}}
+	conformance.Golden(t, "ends.golden", func(input string) string {
+		parts, r := strings.Fields(input), new(Report)
+		must(t, json.Unmarshal([]byte(parts[3]), &r.Counted))
+		limits := Limits{MaxErrors: conformance.Try(ledger.ParseMaxErrors(parts[1])).Must(t), SetAside: parts[0] == "aside"}
+		err := r.conclude(&Config{DryRun: parts[0] == "dry", Limits: limits}, errs[parts[2]])
+		return fmt.Sprintf("%s, exit %d, %v", r.State, r.ExitCode, err)
+	})
 }
 
 // The error limit counts the rejects of all attempts, but not seams.

@@ -268,6 +268,6 @@ func (c *compiler) unknownColumn(name string) refusal {
 	if len(list) > 20 {
 		list = append(list[:20], "…")
 	}
-	hint := cmp.Or(suggest.Hint(name, names), ";")
+	hint := cmp.Or(suggest.Hint(name, names), ".")
 	return refusef("unknown column %q%s The input has %s", name, hint, strings.Join(list, ", "))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
@@ -63,6 +65,7 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(t.Context()) }()
 	for h := range f.Splits() {
+		conformance.Equal(t, failed, nil, "a part follows the error")
 		switch {
 		case h.Err != nil:
 			failed = h.Err
@@ -131,12 +134,12 @@ func mixed(name string, records int) (text string, want []place) {
 
 // faulty is a source whose calls may fail. Those that return something return it too.
 type faulty struct {
-	source.Source
+	source.Random
 	call func() error
 }
 
 func (f faulty) Next() (source.Piece, error) {
-	p, err := f.Source.Next()
+	p, err := f.Random.Next()
 	if err = cmp.Or(f.call(), err); err != nil {
 		return nil, err
 	}
@@ -144,19 +147,27 @@ func (f faulty) Next() (source.Piece, error) {
 }
 
 func (f faulty) Add(p source.Piece) ([]source.Split, error) {
-	splits, err := f.Source.Add(p.(faultyPiece).Piece)
+	splits, err := f.Random.Add(p.(faultyPiece).Piece)
 	return splits, cmp.Or(f.call(), err)
 }
 
 func (f faulty) Finish() ([]source.Split, error) {
-	splits, err := f.Source.Finish()
+	splits, err := f.Random.Finish()
 	return splits, cmp.Or(f.call(), err)
 }
 
-func (f faulty) Close() error { return cmp.Or(f.call(), f.Source.Close()) }
+func (f faulty) LoadStretch(s source.Stretch) ([]source.Split, error) {
+	splits, err := f.Random.LoadStretch(s)
+	return splits, cmp.Or(f.call(), err)
+}
+
+func (f faulty) Close() error    { return cmp.Or(f.call(), f.Random.Close()) }
+func (f faulty) Suspend() error  { return cmp.Or(f.call(), f.Random.Suspend()) }
+func (f faulty) Reopen() error   { return cmp.Or(f.call(), f.Random.Reopen()) }
+func (f faulty) Finished() error { return cmp.Or(f.call(), f.Random.Finished()) }
 
 func (f faulty) NewParser(used []int) source.Parser {
-	return faultyParser{f.Source.NewParser(used), f.call}
+	return faultyParser{f.Random.NewParser(used), f.call}
 }
 
 type faultyPiece struct {
@@ -176,30 +187,46 @@ func (p faultyParser) Parse(sp source.Split, each func(*record.Record)) (records
 	return records, lines, cmp.Or(p.call(), err)
 }
 
-// The first call of a source fails, then in another flow the second one, and so on.
+// The first call of a source fails, then in another flow the second one, and so on. What a first pass cannot read is
+// read in order.
 func TestFlowEndsAtFailedCallAfterEarlierRecords(t *testing.T) {
 	errFaulty := errors.New("faulty")
 	first, want := mixed("a.csv", 60)
 	second, more := mixed("b.csv", 60)
-	inputs := []string{file(t, "a.csv", first), file(t, "b.csv", second)}
-	want = append(want, more...)
-	for n, past := int64(1), false; !past; n++ {
-		f := flow(t, ask(inputs...), "k0030")
-		var calls atomic.Int64
-		for _, s := range f.plan.Sources {
-			s.Source = faulty{s.Source, func() error {
-				if calls.Add(1) == n {
-					return errFaulty
-				}
+	third, last := mixed("c.csv.gz", 20)
+	inputs := []string{file(t, "a.csv", first), file(t, "b.csv", second), file(t, "c.csv.gz", packed(t, third))}
+	want = slices.Concat(want, more, last)
+	for name, s := range map[string]Scheduling{"in order": {}, "by a schedule": {When: Always, Rows: 10},
+		"switching": {When: Always, Rows: 10, SwitchAfter: 3}} {
+		for n, past := int64(1), false; !past; n++ {
+			var calls atomic.Int64
+			scheduled := int64(math.MaxInt64) // number of calls before the schedule was kept
+			s.Keep = func([]*readorder.Schedule) error {
+				scheduled = calls.Load()
 				return nil
-			}}
+			}
+			f := flow(t, ask(inputs...), "k0030")
+			f.Follow(s)
+			for _, s := range f.plan.Sources {
+				s.Source = faulty{random(s), func() error {
+					if calls.Add(1) == n {
+						return errFaulty
+					}
+					return nil
+				}}
+			}
+			var got []place
+			err := runs(t, f, func(p *Parsed) { got = append(got, places(p)...) })
+			past = calls.Load() < n
+			slices.SortStableFunc(got, orderOf)
+			conformance.MustTrue(t, (err == nil && slices.Equal(got, want) || errors.Is(err, errFaulty)) &&
+				((err == nil) == past || s.When == Always && n <= scheduled), "%s: call %d of %d fails: %v after %d records", name, n,
+				calls.Load(), err, len(got))
+			for i, p := range got {
+				conformance.MustTrue(t, i == 0 || orderOf(got[i-1], p) < 0, "%s, call %d: %+v came twice", name, n, p)
+				conformance.MustTrue(t, slices.Contains(want, p) && (s.When == Always || p == want[i]), "%s: %+v", name, p)
+			}
 		}
-		var got []place
-		err := runs(t, f, func(p *Parsed) { got = append(got, places(p)...) })
-		past = calls.Load() < n
-		conformance.MustTrue(t, past == (err == nil) && (past || errors.Is(err, errFaulty)) && len(got) <= len(want) &&
-			slices.Equal(got, want[:len(got)]) && (!past || len(got) == len(want)),
-			"call %d of %d fails: %v after %d records of %d", n, calls.Load(), err, len(got), len(want))
 	}
 }
 
@@ -244,45 +271,88 @@ func TestStoppedFlowIsNotComplete(t *testing.T) {
 	}
 }
 
-func TestTruncateDropsLaterRecords(t *testing.T) {
+func TestEachPassesOnFirstRecords(t *testing.T) {
 	text, want := mixed("a.csv", 40)
-	r := ask(file(t, "a.csv", text))
-	r.Read.SplitBytes = 1 << 20
-	for n := range 42 {
+	for n := range int64(84) {
+		r, limit := ask(file(t, "a.csv", text)), n/2-1 // the first limit is none
+		if n%2 == 0 {
+			r.Read.SplitBytes = 1 << 20
+		}
 		var got []place
-		records := 0
-		conformance.Must(t, runs(t, flow(t, r, "k0003", "k0020"), func(p *Parsed) {
-			p.Truncate(n)
+		records, enough := 0, errors.New("enough for now")
+		left, err := flow(t, r, "k0003", "k0020").Each(t.Context(), limit, func(p *Parsed) error {
 			got, records = append(got, places(p)...), records+p.Records
-		}))
-		left := want[:min(n, 40)]
-		conformance.True(t, records == len(left) && slices.Equal(got, left), "cut to %d: %d, %v", n, records, got)
+			return nil
+		})
+		first := want[:min(uint64(limit), 40)]
+		conformance.True(t, err == nil && left == max(limit-40, min(limit, 0)) && records == len(first) &&
+			slices.Equal(got, first), "the first %d: %v, %d left, %d, %v", limit, err, left, records, got)
+		_, err = flow(t, r).Each(t.Context(), limit, func(*Parsed) error { return enough })
+		conformance.True(t, limit == 0 && err == nil || errors.Is(err, enough), "an error after a part of %d: %v", limit, err)
 	}
 }
 
 func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 	text, want := mixed("a.csv", 20_000)
-	r := ask(file(t, "a.csv", text))
-	r.Memory, r.Read.SplitBytes = 16<<20, 1<<20
-	f := flow(t, r, "k0100", "k0900")
-	limit := 2 * f.plan.Shares().SplitLimit(3)
-	var got []place
-	parts, input := 0, int64(0)
-	if err := runs(t, f, func(p *Parsed) {
-		all := places(p)
-		conformance.Equal(t, len(all), p.Records, "rows and rejects of a part")
-		n := p.bytes()
-		conformance.True(t, n <= int64(limit), "a part of %d bytes, more than %d", n, limit)
-		conformance.Equal(t, (p.Split.Number == 0), (p.Split.FirstRecord == 0), "split %d", p.Split.Number)
-		lines := int64(strings.Count(text[:p.Split.Offset], "\n")) // a resumed load begins there
-		conformance.Equal(t, lines, p.Split.FirstLine, "lines before offset %d", p.Split.Offset)
-		got, parts, input = append(got, all...), parts+1, input+p.Split.Input
-	}); err != nil {
-		t.Error(err)
+	for name, change := range map[string]func(*Flow){"three lanes": func(f *Flow) { f.Recut(mapOf("k0100", "k0900")) },
+		"a lane that lends": func(f *Flow) { f.Lends = true }, "a lane that reuses": func(f *Flow) { f.Reuses = true }} {
+		r := ask(file(t, "a.csv", text))
+		r.Memory, r.Read.SplitBytes = 1<<20, 1<<20
+		f := flow(t, r)
+		change(f)
+		limit, blockLimit := f.plan.Shares().SplitLimit(3)+1<<10, f.plan.Shares().BlockLimit(f.partitions.Load().Len())
+		reusable := false
+		var got []place
+		parts, input := 0, int64(0)
+		conformance.Must(t, runs(t, f, func(p *Parsed) {
+			all := places(p)
+			conformance.Equal(t, len(all), p.Records, "rows and rejects of a part")
+			n := len(p.Rejects) * rejectBytes
+			conformance.Equal(t, (p.Split.Number == 0), (p.Split.FirstRecord == 0), "split %d", p.Split.Number)
+			lines := int64(strings.Count(text[:p.Split.Offset], "\n")) // a resumed load begins there
+			conformance.Equal(t, lines, p.Split.FirstLine, "lines before offset %d", p.Split.Offset)
+			got, parts, input = append(got, all...), parts+1, input+p.Split.Input
+			next := map[int]uint32{} // the blocks of a lane cover the part without a gap
+			for _, b := range p.Blocks {
+				conformance.True(t, b.Block.From == next[b.Lane] && b.Block.To > b.Block.From && b.Block.Split == p.Split,
+					"%s: a block from %d to %d after one to %d", name, b.Block.From, b.Block.To, next[b.Lane])
+				n += len(b.Block.Data) + len(b.Block.Rows)*table.RowBytes
+				next[b.Lane], reusable = b.Block.To, reusable || b.Block.Reusable
+				if spare := cap(b.Block.Data) - len(b.Block.Data); f.Reuses {
+					f.Free(b.Block)
+				} else if !f.Lends {
+					conformance.True(t, spare == 0 && len(b.Block.Data) <= blockLimit, "%d bytes, %d to spare", len(b.Block.Data), spare)
+				}
+			}
+			conformance.True(t, n <= limit, "%s: a part of %d bytes, more than %d", name, n, limit)
+			for lane, to := range next {
+				conformance.Equal(t, int(to), p.Records, "%s: end of the blocks of lane %d", name, lane)
+			}
+		}))
+		conformance.Equal(t, gocmp.Diff(want, got), "", "%s: (-want +got)", name)
+		conformance.Equal(t, reusable, f.Reuses, "%s: a block may be reused", name)
+		conformance.True(t, parts >= 10 && input == int64(len(text)-len("id,n\n")),
+			"%s: %d parts of %d bytes, want 10 or more of %d", name, parts, input, len(text)-len("id,n\n"))
 	}
-	conformance.Equal(t, gocmp.Diff(want, got), "", "(-want +got)")
-	conformance.True(t, parts >= 10 && input == int64(len(text)-len("id,n\n")),
-		"%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
+}
+
+// The rejects of a binary format do not refer to the split's text, so they count as memory of the part.
+func TestPartHoldsFewLargeRejects(t *testing.T) {
+	r := ask(file(t, "a.csv", "id,n\n"+strings.Repeat("k,"+strings.Repeat("x", 2000)+"\n", 5000)))
+	r.Memory, r.Read.SplitBytes = 16<<20, 16<<20
+	r.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
+	f := flow(t, r)
+	f.plan.Sources[0].Raw = nil
+	rejects, limit := 0, f.plan.Shares().SplitLimit(3)
+	conformance.Must(t, runs(t, f, func(p *Parsed) {
+		size := 0
+		for _, r := range p.Rejects {
+			size += len(r.Raw)
+		}
+		rejects += len(p.Rejects)
+		conformance.True(t, size <= limit, "%d rejects of %d bytes, more than %d", len(p.Rejects), size, limit)
+	}))
+	conformance.Equal(t, rejects, 5000, "rejects")
 }
 
 func TestPiecesOfPendingRecordDoNotWaitForRoom(t *testing.T) {
@@ -404,7 +474,8 @@ func TestCellsAreMadeByName(t *testing.T) {
 			conformance.Must(t, json.Unmarshal([]byte(parts[0]), r))
 			r.Service = func() (earliest, latest time.Time) { return time.Unix(1000_000, 0), time.Unix(1000_000, 0) }
 		})
-		result := fmt.Sprintln("rows are appended as they came:", newParser(&Flow{plan: c.plan}).asTheyCame)
+		p := newParser(&Flow{plan: c.plan})
+		result := fmt.Sprintf("as they came %v, kept %q\n", p.asTheyCame, p.keep(v, nil, nil, []byte("raw")))
 		for _, cells := range parts[1:] {
 			rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Absent}}}
 			if !v.versioned {
@@ -479,6 +550,7 @@ func TestValuesAreComputed(t *testing.T) {
 		}
 		result := fmt.Sprintln("fields", v.converter.Fields())
 		of, why := v.of(rec)
+		result += fmt.Sprintf("kept %q\n", newParser(&Flow{plan: p}).keep(v, nil, nil, []byte("raw")))
 		for _, value := range of.row {
 			result += fmt.Sprintf("[%s %d %g %q]", value.Type, value.Int, value.Double, value.Bytes)
 		}

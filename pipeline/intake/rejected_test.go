@@ -288,6 +288,7 @@ func TestKeyFieldBytesAreEqualExactlyIfValuesAre(t *testing.T) {
 	fields := [][]table.Value{{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")},
 		{text("a\x00"), text("b")}, {text("a"), text("\x00b")}, {text("1"), {}}, {{}, text("1")},
 		{{Type: table.Integer, Int: 1}, {}}, {{Type: table.Boolean, Int: 1}, {}}, {{Type: table.Double, Double: 1}, {}},
+		{{Type: table.Double, Double: 2}, {}},
 		{{Type: table.Binary, Bytes: []byte("1")}, {}}, {{Type: table.Integer, Int: -1}, {}}, {{}, {}}}
 	seen := map[string]int{}
 	for n, row := range fields {

@@ -157,6 +157,13 @@ func TestScheduleKeepsRecordsAndKeyOrder(t *testing.T) {
 			conformance.True(t, slices.Equal(repeated.records, got.records) && cmp.Diff(got.next, repeated.next) == "" &&
 				(order != plan.LastWins || cmp.Diff(want.byKey, repeated.byKey) == ""),
 				"%s, seed %d: the schedules read again give other records or places", shape, seed)
+			final := flow(t, ask(inputs...))
+			final.Follow(Scheduling{Kept: kept})
+			final.Resume(&Resumed{Begin: func(int) (from source.Place, known source.Chain, skip bool) {
+				return from, known, true
+			}})
+			none := conformance.Try(look(t, final)).Must(t)
+			conformance.Equal(t, len(none.records), 0, "%s, seed %d: records of a load of which all are final", shape, seed)
 		}
 	}
 	if switches < 8*int(*switchSeeds) { // of at most two in each of 7 loads per seed

@@ -217,11 +217,13 @@ func TestLongHeadPrecedesBody(t *testing.T) {
 }
 
 func TestHeadersCannotBeInjected(t *testing.T) {
-	target := unsignedAt("http://127.0.0.1:1")
-	target.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: "id\r\nX-Evil: 1", AccessKeySecret: "secret"}
-	_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
-	conformance.True(t, err != nil && strings.Contains(err.Error(), "Accesskeyid") &&
-		!strings.Contains(err.Error(), "Evil"), "%v", err)
+	for _, id := range []string{"id\r\nX-Evil: 1", "\nX-Evil: 1", "Evil\x7f", "Evil\x1f"} {
+		target := unsignedAt("http://127.0.0.1:1")
+		target.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: "secret"}
+		_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
+		conformance.True(t, err != nil && strings.Contains(err.Error(), "Accesskeyid") &&
+			!strings.Contains(err.Error(), "Evil"), "%q: %v", id, err)
+	}
 }
 
 func TestProxyIsUsed(t *testing.T) {
@@ -444,4 +446,12 @@ func TestReadFailsAfterTheRunIsStopped(t *testing.T) {
 	stop(why)
 	l := &link{conn: ours, run: run, timeout: time.Minute, last: time.Now().Add(time.Minute)}
 	conformance.Is(t, conformance.ErrorOf((*arriving)(l).Read(make([]byte, 1))), why, "error")
+}
+
+// No byte of a request is sent on a link that is closed, so the request can be repeated on another one.
+func TestRequestOnClosedLinkIsUnsent(t *testing.T) {
+	ours, theirs := net.Pipe()
+	theirs.Close()
+	_, err := (&link{conn: ours, plain: ours}).send(t.Context(), []byte("x"), time.Minute)
+	conformance.Equal(t, Classify(err), Unavailable, "class of %v", err)
 }

@@ -184,6 +184,34 @@ func TestConnectionLimitIsRaisedAgain(t *testing.T) {
 	})
 }
 
+// A link that ends without a response is one too many only while other links work.
+func TestUnansweredLinkLowersLimitIfOthersWork(t *testing.T) {
+	for _, c := range []struct {
+		answers, proven int
+		silent          time.Duration // time since the last response when the link was made
+		want            int
+	}{{0, 1, 0, 1}, {0, 3, 0, 3}, {0, 0, 0, 8}, {1, 2, 0, 8}, {0, 1, alive, 8}, {0, 1, alive - 1, 1}} {
+		ours, _ := net.Pipe()
+		p, now := newPool(nil, 8), time.Now()
+		p.open, p.proven, p.answered = 5, c.proven, now.Add(-c.silent)
+		p.gone(&link{conn: ours, stop: func() bool { return true }, answers: c.answers, born: now})
+		conformance.True(t, p.limit == c.want && p.open == 4, "%+v: limit %d, open %d", c, p.limit, p.open)
+	}
+}
+
+func TestIdleLinksAreClosed(t *testing.T) {
+	p, now := newPool(nil, 8), time.Now()
+	for _, idle := range []time.Duration{idleTimeout + time.Second, idleTimeout, time.Second, 0} {
+		ours, _ := net.Pipe()
+		p.free = append(p.free, &link{conn: ours, plain: ours, reader: bufio.NewReader(ours), used: now.Add(-idle),
+			stop: func() bool { return true }, answers: 1})
+	}
+	p.open, p.proven = 4, 4
+	newest, other := p.free[3], p.free[2]
+	conformance.True(t, p.pop() == newest && p.open == 2 && p.proven == 2, "%+v", p)
+	conformance.Same(t, p.free, []*link{other}, "links left")
+}
+
 // refusingKeys is a transport that responds to requests as told.
 func refusingKeys(answers *[]string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
@@ -397,6 +425,8 @@ func TestCreateAcceptsOnlyItsOwnTableAfterALostResponse(t *testing.T) {
 		b.fail, b.times, b.sent = timedOut{}, 1, 0 // the first request is lost before it arrives
 		err := a.Create("t", stringKey, defaults)
 		conformance.True(t, tt.ours == (err == nil) && (err == nil || errors.Is(err, ErrTableExists)), "%s: %v", name, err)
+		b.fail, b.sent = refusedDial, 0 // no request can have created it
+		conformance.Is(t, a.Create("t", stringKey, defaults), ErrTableExists, "%s, after a refused connection", name)
 	}
 }
 

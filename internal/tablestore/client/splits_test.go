@@ -133,6 +133,7 @@ func TestBrokenBoundsAreErrors(t *testing.T) {
 	for cut := len(unhex(t, described)) + 1; cut < len(whole); cut++ {
 		got, err := decodeSplits(whole[:cut])
 		conformance.True(t, err != nil, "cut at %d: %v", cut, got)
+		conformance.Refused(t, conformance.ErrorOf(decodeCreated(whole[:cut])), "", "the creation time, cut at %d", cut)
 	}
 }
 
@@ -389,6 +390,10 @@ func TestTooFrequentChangeIsPostponed(t *testing.T) {
 	conformance.True(t, err == nil && got.ReservedWrite == 5 && got.MaxVersions == 3, "%+v, %v", got, err)
 	due, err := a.Changeable("t", ThroughputInterval, now)
 	conformance.True(t, err == nil && due.Sub(now) == 91*time.Second, "in %v, %v", due.Sub(now), err)
+	for refusals, want := range []time.Duration{91, 91, 91, 91, 91, 120, 240, 240} { // in seconds
+		due, err := a.Postponed("t", ThroughputInterval, now, max(1, refusals))
+		conformance.True(t, err == nil && due.Sub(now) == want*time.Second, "refusal %d: in %v", refusals, due.Sub(now))
+	}
 	now = due
 	must(t, a.Update("t", Change{ReservedWrite: new(6)}))
 }

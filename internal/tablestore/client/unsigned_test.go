@@ -249,6 +249,15 @@ func TestRefusalWithSuccessStatusIsDetected(t *testing.T) {
 	}
 }
 
+func TestUnsignedResponsesAreAcceptedOnlyOnRequest(t *testing.T) {
+	for value, want := range map[string]string{"": "false <nil>", "accept": "true <nil>",
+		"yes": "false " + UnsignedVariable + "=yes: want accept, or nothing"} {
+		t.Setenv(UnsignedVariable, value)
+		accept, err := AcceptUnsigned()
+		conformance.Equal(t, fmt.Sprint(accept, " ", err), want, "%q", value)
+	}
+}
+
 // seenBody is a received request: its headers for compression and size, and its body.
 type seenBody struct {
 	kind, size string
