@@ -193,7 +193,7 @@ var testArrows = arrowsOf(`
 .: reader reader/input reader/source/sourcetest reader/mysql/mysqltest reader/open reader/postgres/pgtest
   reader/sqltable engine/faults engine/server engine/sim internal/tablestore/scan
 pipeline/lanes: pipeline/intake
-pipeline/keep: reader/source/sourcetest
+pipeline/intake pipeline/keep: reader/source/sourcetest
 pipeline: internal/lifecycle engine/enginetest engine/server engine/faults engine/sim internal/tablestore/scan reader
   internal/keyexpr transfer/verify reader/source/sourcetest reader/record reader/convert internal/tablestore/tabletest
 jobs/scaleout: engine/enginetest engine/server engine/sim internal/tablestore/client internal/tablestore/condition

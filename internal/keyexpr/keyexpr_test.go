@@ -60,53 +60,9 @@ func eval(t testing.TB, source string, set with) string {
 	return string(appendText(nil, v))
 }
 
+// TestExpressionsAgreeWithDocumentation has an expression in each line.
 func TestExpressionsAgreeWithDocumentation(t *testing.T) {
-	for source, want := range map[string]string{
-		`"batch " + text(7)`:                                  "batch 7",
-		`CardID`:                                              "66661",
-		`pad(DeviceID, 6)`:                                    "000016",
-		`pad("7" + text(DeviceID), 4)`:                        "0716",
-		`pad(-DeviceID, 3, signed)`:                           "-984",
-		`pad(DeviceID, 3, signed)`:                            "0016",
-		`splice(",", pad(DeviceID,6), SellerID, CardID)`:      "000016,a100,66661",
-		`splice("!", SellerID, Name)`:                         "a100!Zoë",
-		`splice("é", SellerID, 订单号) ?? "x"`:                   CodeBreaksOrder,
-		`reverse(CardID * 10)`:                                "016666",
-		`reverse(Name)`:                                       "ëoZ",
-		`reverse(col("订单号"))`:                                 "1-A",
-		`bucket(CardID, 100)`:                                 "61",
-		`bucket(-CardID, 100)`:                                "39",
-		`bucket(CardID, 1)`:                                   "0",
-		`desc(CardID)`:                                        "9223372036854709146",
-		`desc(DeviceID - 16, "text")`:                         "9223372036854775807",
-		`desc(OrderNumber * 0 + 9223372036854775807, "text")`: "0000000000000000000",
-		`text(Score)`:                                         "2.5",
-		`text(Paid) + "!"`:                                    "true!",
-		`int(Score * 2)`:                                      "5",
-		`int(pad(CardID, 9))`:                                 "66661",
-		`lower("ÄB" + Name)`:                                  "äbzoë",
-		`upper(Name)`:                                         "ZOË",
-		`upper(SellerID)`:                                     "A100",
-		`substr(Name, 2)`:                                     "oë",
-		`substr(Name, 3, 9)`:                                  "ë",
-		`substr(CardID, 1, 2)`:                                "66",
-		`substr(Name, 4)`:                                     "",
-		`col("unit price") + 1`:                               "13",
-		`订单号 + "x"`:                                           "A-1x",
-		`CardID % 10 == 1 ? "one" : "more"`:                   "one",
-		`Score > 2 and not (SellerID == "b") ? 1 : 0 * CardID`: "1",
-		`Mixed == "x" || Paid`:                                 "true",
-		`Paid && CardID < 5`:                                   "false",
-		`Score / 2`:                                            "1.25",
-		`trim("  " + SellerID + " ")`:                          "a100",
-		`SellerID[1:] | pad(5)`:                                "00100",
-		`trim(pad(DeviceID, 6)) + splice(",", SellerID, split(订单号, "-")[0])`: "000016a100,A",
-		`let d = pad(DeviceID, 4); d + "-" + upper(d) + salt(7)`:             "0016-00163",
-		`SellerID in ["a100", "a101"] ? "known" : "other"`:                   "known",
-		`format_time("2021-04-01 10:00:00" + SellerID[4:], "20060102")`:      "20210401",
-	} {
-		conformance.Equal(t, eval(t, source, nil), want, "%s", source)
-	}
+	conformance.Golden(t, "documented.golden", func(source string) string { return eval(t, source, nil) })
 }
 
 func TestHashesMatchPublishedVectors(t *testing.T) {

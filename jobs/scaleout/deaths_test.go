@@ -67,20 +67,26 @@ func workAll(ctx context.Context, j *Job) error {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// faults calls do with processes for which each kind of operation of the store fails once, before or after it takes
-// effect, except kinds that have ended earlier processes, until do succeeds. Only kinds that match may end no process.
+// faults calls do with processes for which the first three operations of each kind of the store fail, before or after
+// they take effect, except those that have ended earlier processes, until do succeeds. Only those that match may end no
+// process.
 func (w *world) faults(after bool, may string, do func(p *process) error) {
 	w.t.Helper()
 	var mu sync.Mutex
 	ended := map[string]bool{}
 	for n := range 200 {
-		failed := map[string]bool{}
+		failed, times := map[string]bool{}, map[string]int{}
 		p := w.start(fmt.Sprint("flaky ", n), 3, -1, 0)
 		p.goesWrong(func(verb, name string, done bool) error {
 			mu.Lock()
 			defer mu.Unlock()
 			kind := verb + " " + digits.ReplaceAllString(name, "N")
-			if done != after || ended[kind] || failed[kind] {
+			if done != after {
+				return nil
+			}
+			times[kind]++
+			n := times[kind]
+			if kind += strings.Repeat("'", n); n > 3 || ended[kind] {
 				return nil
 			}
 			failed[kind] = true
@@ -143,19 +149,22 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 			w.store.Objects[stopName] = ""
 			w.faults(after, "none", resume)
 			w.finish()
+			// Leases expire, objects that are left behind or stored again do no harm, and a stop is looked for again.
+			const may = "delete [a-z]+/(N/)?lease|list (runs|rejects|probe|writing|writing/N)/'+$|" +
+				"put writing/N/(checkpoint|data)|put [a-z]+/(N/)?lease.N''|get stop"
+			limited := func(r *Request) { r.Readers, r.Load.Lanes.Rates.MaxRows = 1, 1e6 }
 			for stage := range 5 { // the stages one after the other, then all together
-				// Leases expire, objects that are left behind or stored again do no harm, and a stop is looked for again.
-				may := "delete [a-z]+/(N/)?lease|list (runs|rejects|probe|writing|writing/N)/$|" +
-					"put writing/N/(checkpoint|data)|get stop"
 				if stage == 0 || stage == 4 {
 					clear(w.store.Objects)
-					w.planned(func(r *Request) { r.Readers, r.Load.Lanes.Rates.MaxRows = 1, 1e6 })
+					w.planned(limited)
 				}
 				w.faults(after, may, func(p *process) error {
 					return p.run(func(ctx context.Context, j *Job) (err error) {
 						switch stage {
 						case 3:
-							_, err = j.finish(ctx)
+							for s := (*Summary)(nil); s == nil && err == nil; {
+								s, _, err = j.workOnce(ctx)
+							}
 							return err
 						case 4:
 							return workAll(ctx, j)
@@ -172,8 +181,16 @@ func TestStoreFaultsLoseNothing(t *testing.T) {
 						return err
 					})
 				})
+				name := []string{stageRead, stageWrite, stageVerify, stageFinish, stageRead}[stage]
+				conformance.True(t, !after || w.stored(failuresFolder+name+"-000000.json"), "no failure of %s is kept", name)
 			}
 			w.finish()
+			direct := newWorld(t)
+			direct.order = plan.OrderNone
+			direct.makeInputs(rand.New(rand.NewPCG(4, 1)))
+			direct.planned(limited)
+			direct.faults(after, may, func(p *process) error { return p.run(workAll) })
+			direct.finish()
 		})
 	}
 }
@@ -297,7 +314,8 @@ func TestWaitingWorkerStopsWithinTwoSeconds(t *testing.T) {
 			})
 			took := time.Since(at)
 			conformance.True(t, errors.Is(err, errSignal) && took >= 0 && took <= 2*time.Second &&
-				strings.Count(heard(), "waiting for tasks of other workers") == 1, "%v later: %v; said %s", took, err, heard())
+				strings.Count(heard(), "waiting for tasks of other workers") == 1 && strings.Contains(heard(),
+				"all rows are written; waiting until") == (after > time.Minute), "%v later: %v; said %s", took, err, heard())
 			w.late.Wait()
 		})
 	}
@@ -426,7 +444,8 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 		w.inputs = []string{w.extra()}
 		w.planned(func(r *Request) { r.Workers, r.Load.Lanes.Rates.MaxRows = 1, 100 })
 		w.readAll()
-		must(t, w.start("waits", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
+		p, slow := w.start("waits", 1, -1, 0), w.start("other", 3, -1, 0)
+		must(t, p.run(func(ctx context.Context, j *Job) error {
 			gone := func(folder string) {
 				l, err := jobdir.Acquire(ctx, jobdir.Below(w.store, folder), jobdir.LeaseOptions{Owner: "gone", Clock: j.o.Clock})
 				must(t, err)
@@ -437,15 +456,27 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 			worked, err := j.takeOne(ctx, j.stages()[1], []int{0})
 			conformance.True(t, !worked && err == nil && j.seen[shardFolder(0)] != nil,
 				"worked: %v, %v; the lease of the shard is watched: %v", worked, err, j.seen[shardFolder(0)] != nil)
+			p.goesWrong(func(verb, name string, _ bool) error {
+				return map[bool]error{true: errStore}[verb == "list" && strings.HasPrefix(name, writingFolder)]
+			})
+			conformance.Is(t, conformance.ErrorOf(j.takeOne(ctx, j.stages()[1], []int{0})), errStore, "an unread lease")
+			p.goesWrong(nil)
 			time.Sleep(jobdir.Term + time.Second)
 			worked, err = j.takeOne(ctx, j.stages()[1], []int{0})
 			conformance.True(t, worked && err == nil, "it is not taken over when the leases have ended: %v", err)
-			other := conformance.Try(w.start("other", 3, -1, 0).open()).Must(t)
+			other := conformance.Try(slow.open()).Must(t)
 			must(t, j.takeSlot(ctx)) // it keeps its share for all tasks, until it ends
 			conformance.Equal(t, other.takeSlot(ctx), errNoSlot, "a second share of one")
 			must(t, j.Close())
 			must(t, other.takeSlot(ctx))
-			return other.Close()
+			conformance.Equal(t, j.takeSlot(ctx), errNoSlot, "a share of another process")
+			slow.frozen = time.Now().Add(2 * jobdir.Term)
+			time.Sleep(jobdir.Term + time.Second)
+			must(t, j.takeSlot(ctx))
+			time.Sleep(jobdir.Term)
+			conformance.Is(t, other.slot.Check(), jobdir.ErrLost, "the share of a process that was paused")
+			conformance.Equal(t, other.takeSlot(ctx), errNoSlot, "another share for it")
+			return errors.Join(other.Close(), j.Close())
 		}))
 	})
 }

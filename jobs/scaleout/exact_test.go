@@ -135,11 +135,20 @@ func TestSplitsOfInputs(t *testing.T) {
 			text := "id,what..\n" + strings.Repeat("k23456,89\n", lines-1)
 			w.inputs = append(w.inputs, w.file(fmt.Sprintf("%d.csv", n), text))
 		}
-		w.planned(func(r *Request) { r.SplitSize = 100 })
+		heard, say := sayings()
+		w.planned(func(r *Request) { r.SplitSize, r.Say = 100, say })
+		conformance.Equal(t, strings.ReplaceAll(heard(), w.dir+"/", ""), "scanning 4.csv for record boundaries\n"+
+			"scanning 5.csv for record boundaries\ntable t was created\n", "what planning says")
 		p := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 		conformance.Equal(t, fmt.Sprint(p.Splits), "[{[{0 0 0 0 -1} {1 0 0 0 -1} {2 0 0 0 -1}] 100} {[{3 0 0 0 -1}] 150} "+
 			"{[{4 0 0 0 11}] 110} {[{4 11 12 120 -1}] 40} {[{5 0 0 0 11}] 110} {[{5 11 12 120 10}] 100} "+
 			"{[{5 21 22 220 10}] 100} {[{5 31 32 320 10}] 100} {[{5 41 42 420 -1}] 100} {[{6 0 0 0 -1}] 10}]", "splits")
+		clear(w.store.Objects)
+		w.inputs = []string{w.file("large.csv", "id,what\n"+strings.Repeat("k,"+strings.Repeat("w", 1021)+"\n", 16<<10))}
+		w.planned(func(r *Request) { r.SplitSize = 9 << 20 })
+		p = conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
+		conformance.Equal(t, fmt.Sprint(p.Splits), "[{[{0 0 0 0 8193}] 8389632} {[{0 8193 8194 8389640 -1}] 8387584}]",
+			"splits of two stretches each")
 	})
 }
 
@@ -276,12 +285,18 @@ func TestRowsOfAShardKeepTheirNumbers(t *testing.T) {
 		slices.Sort(read)
 		conformance.Equal(t, len(slices.Compact(read)), c.rows, "different rows")
 		must(t, s.Suspend())
-		conformance.True(t, s.Begin().Record == int64(c.first) && slices.Equal(all(), firsts), "after Suspend: %+v", s.Begin())
+		conformance.True(t, s.Begin().Record == int64(c.first) && slices.Equal(all(), firsts), "after Suspend %v", s.Begin())
 	}
 	for _, numbers := range [][]int64{{}, {0}, {7, 8}, {8, 9, 39}, {15, 31}, {40}, {39, 41}} {
 		var found []int64
-		left := numbers
-		err := (&shardOrigin{job: unique, run: run}).origins(ctx, func() (number int64, more bool, err error) {
+		left, damaged := numbers, *run
+		damaged.Frames = slices.Clone(run.Frames)
+		for i := range damaged.Frames { // a frame without a wanted row must not be read
+			if !slices.ContainsFunc(numbers, func(n int64) bool { return n/8 == int64(i) }) {
+				damaged.Frames[i].At.Sum++
+			}
+		}
+		err := (&shardOrigin{job: unique, run: &damaged}).origins(ctx, func() (number int64, more bool, err error) {
 			if more = len(left) > 0; more {
 				number, left = left[0], left[1:]
 			}
@@ -302,13 +317,12 @@ func TestRowsOfAShardKeepTheirNumbers(t *testing.T) {
 func TestDifferencesOfTheTableAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rows = 360
-		w, text := newWorld(t), "id,what\n"
-		for n := range rows {
-			what := strings.Repeat(fmt.Sprint(n, " "), 2000)
-			if n%10 == 5 {
-				what = refusedText
+		w, text, texts := newWorld(t), "id,what\n", make([]string, rows)
+		for n := range texts {
+			if texts[n] = strings.Repeat(fmt.Sprint(n, " "), 2000); n%10 == 5 {
+				texts[n] = refusedText
 			}
-			text += fmt.Sprintf("k%07d,%s\n", n, what)
+			text += fmt.Sprintf("k%07d,%s\n", n, texts[n])
 		}
 		w.inputs, w.verify = []string{w.file("in.csv", text)}, true
 		w.partition(12, rows)
@@ -318,6 +332,13 @@ func TestDifferencesOfTheTableAreFound(t *testing.T) {
 			conformance.Equal(t, fmt.Sprint(j.Plan.Shards[0].Ranges), "[0 3 4 11]", "ranges of the first shard")
 			for i := range j.Plan.Shards {
 				must(t, j.writeShard(ctx, i))
+				run := conformance.Try(j.rowsOf(ctx, i, nil)).Must(t)
+				for _, f := range run.Frames {
+					must(t, runfile.ReadFrames(ctx, w.store, run.Objects, &f.At, new(runfile.Unpacker), func(r *runfile.Row) error {
+						conformance.Equal(t, r.Size, len("idk0000000what")+len(texts[r.Record]), "bytes of row %d", r.Record)
+						return nil
+					}))
+				}
 			}
 			return nil
 		}))

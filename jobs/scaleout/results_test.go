@@ -168,13 +168,14 @@ func TestSummaryStatusAndPageAddUpAllResults(t *testing.T) {
 		conformance.Equal(t, cmp.Diff(all, s, cmp.AllowUnexported(Summary{})), "", "the summary (-want +got)")
 		conformance.Equal(t, m.store.Objects["rejects.csv"],
 			"id,what\nbad 0\nbad 13\nbad 14\nk1,one\nbad 20\nbad 29\n", "the rejected records")
-		page := strings.NewReplacer(m.dir+"/", "", "</td><td", "</td> <td").Replace(m.store.Objects[pageName])
+		page := strings.NewReplacer(m.dir+"/", "", "</td><td", "</td> <td", `<th class="n">`, "#").
+			Replace(m.store.Objects[pageName])
 		page = regexp.MustCompile(`(?s)<style.*?</style>|<script.*?</script>|<[^>]*>`).ReplaceAllString(page, "")
 		conformance.Equal(t, strings.Join(strings.Fields(page), " "), "Load into t Load into tfinished 1 inputs to test, "+
 			"by 3 processes: 2 splits and 3 shards. rows written21rows a second0from the plan to the endreading4swriting13s "+
-			"Recordsrecords read 30 written 21 rejected 6 superseded 3 Comparisonrows compared 21 missing 21 different 28 "+
-			"surplus 35 Rejectedcoderecordsfirst bad 4 record 14 of in: SeamOfFiles 1 record 1 of in: refused 1 record 16 "+
-			"of in.csv: Shardsshardrangesrowswrittensupersededrejectedrequeststhrottledattemptstimeby "+
+			"Records#records read 30 written 21 rejected 6 superseded 3 Comparison#rows compared 21 missing 21 different 28 "+
+			"surplus 35 Rejectedcode#recordsfirst bad 4 record 14 of in: SeamOfFiles 1 record 1 of in: refused 1 record 16 "+
+			"of in.csv: Shards#shard#ranges#rows#written#superseded#rejected#requests#throttled#attempts#timeby "+
 			"0 1 5 4 1 0 100 12 1 1s c 1 1 9 6 2 1 200 24 2 12s a 2 1 11 11 0 0 400 48 4 3s c", "the page")
 		kept := []string{}
 		for name := range m.store.Objects {
@@ -232,6 +233,15 @@ func TestStatusNamesTheStage(t *testing.T) {
 		time.Sleep(jobdir.Term + time.Second)
 		silent := m.status().Working[0].Silent
 		conformance.True(t, silent > 30 && silent < 32 && m.status().Stages[0].Held == 0, "it is silent for %v s", silent)
+		lease := m.store.Objects[splitFolder(0)+"/lease.000000001"]
+		for i := range mostWorkers + 5 {
+			m.store.Objects[splitFolder(10+i)+"/lease.000000001"] = lease
+			m.store.Objects[fmt.Sprintf("%sread-%06d.json", failuresFolder, i+10)] = failed
+		}
+		time.Sleep(watchEvery)
+		s = m.status()
+		conformance.True(t, len(s.Failures) == mostFailures && len(s.Working) == mostWorkers && s.Stages[0].Held == 6,
+			"it shows %d failures and %d workers; %d tasks are held", len(s.Failures), len(s.Working), s.Stages[0].Held)
 	})
 }
 

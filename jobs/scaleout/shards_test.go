@@ -173,9 +173,13 @@ func TestWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 			return nil
 		})
 		j := &Job{Plan: &Plan{Splits: make([]Split, splits)}, store: p, looks: map[string]*look{}}
+		st := stage{tasks: splits, result: splitName}
+		must(t, conformance.ErrorOf(j.open(t.Context(), st)))
+		first, next := conformance.Try(j.open(t.Context(), st)).Must(t), conformance.Try(j.open(t.Context(), st)).Must(t)
+		conformance.True(t, first[0] == next[splits-1] && first[1] == next[0], "a task that may be held is first again")
 		order := rand.New(rand.NewPCG(1, 1)).Perm(splits)
 		for ; ; mine++ {
-			open := conformance.Try(j.open(t.Context(), stage{tasks: splits, result: splitName})).Must(t)
+			open := conformance.Try(j.open(t.Context(), st)).Must(t)
 			if len(open) == 0 {
 				break
 			}

@@ -376,6 +376,9 @@ func (w *world) check(s *Summary) {
 	if len(w.rejects) > 0 {
 		want = "id,what\n" + strings.Join(w.rejects, "")
 	}
+	page, err := w.store.Get(context.Background(), pageName)
+	conformance.True(w.t, err == nil && bytes.Contains(page, []byte("Rejected")) == (len(w.rejects) > 0) &&
+		bytes.Contains(page, []byte("Comparison")) == w.verify, "the page %s, %v", page, err)
 	// Paused processes may still write their objects.
 	got, err := w.store.Get(context.Background(), "rejects.csv")
 	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)

@@ -25,6 +25,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/shuffle/readorder"
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -220,8 +221,8 @@ func TestFlowEndsAtFailedCallAfterEarlierRecords(t *testing.T) {
 			past = calls.Load() < n
 			slices.SortStableFunc(got, orderOf)
 			conformance.MustTrue(t, (err == nil && slices.Equal(got, want) || errors.Is(err, errFaulty)) &&
-				((err == nil) == past || s.When == Always && n <= scheduled), "%s: call %d of %d fails: %v after %d records", name, n,
-				calls.Load(), err, len(got))
+				((err == nil) == past || s.When == Always && n <= scheduled), "%s: call %d of %d fails: %v after %d records",
+				name, n, calls.Load(), err, len(got))
 			for i, p := range got {
 				conformance.MustTrue(t, i == 0 || orderOf(got[i-1], p) < 0, "%s, call %d: %+v came twice", name, n, p)
 				conformance.MustTrue(t, slices.Contains(want, p) && (s.When == Always || p == want[i]), "%s: %+v", name, p)
@@ -321,7 +322,8 @@ func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 				if spare := cap(b.Block.Data) - len(b.Block.Data); f.Reuses {
 					f.Free(b.Block)
 				} else if !f.Lends {
-					conformance.True(t, spare == 0 && len(b.Block.Data) <= blockLimit, "%d bytes, %d to spare", len(b.Block.Data), spare)
+					size := len(b.Block.Data)
+					conformance.True(t, spare == 0 && size <= blockLimit, "%d bytes, %d to spare", size, spare)
 				}
 			}
 			conformance.True(t, n <= limit, "%s: a part of %d bytes, more than %d", name, n, limit)
@@ -333,6 +335,26 @@ func TestLargeSplitIsHandedOverInParts(t *testing.T) {
 		conformance.Equal(t, reusable, f.Reuses, "%s: a block may be reused", name)
 		conformance.True(t, parts >= 10 && input == int64(len(text)-len("id,n\n")),
 			"%s: %d parts of %d bytes, want 10 or more of %d", name, parts, input, len(text)-len("id,n\n"))
+	}
+}
+
+// The source states the number of its rows. Only the first part of a page has the page's key.
+func TestPageOfRowsIsHandedOverInParts(t *testing.T) {
+	const n = 5000
+	rows, keyed := sourcetest.NewRows("rows", n), sourcetest.NewKeyed("rows", n)
+	rows.Page, keyed.Page = n, n
+	for hasKeys, origin := range map[bool]source.Origin{false: rows, true: keyed} {
+		r := ask("rows")
+		r.Read.Sources, r.Memory, r.Target.Key[0].Type = origin, 1<<20, table.Integer
+		parts, records := 0, 0
+		conformance.Must(t, runs(t, flow(t, r), func(p *Parsed) {
+			first := parts == 0
+			conformance.True(t, p.Inside == (hasKeys && !first) && (p.Key != nil) == (hasKeys && first) &&
+				(p.Split.Number == 0) == first && p.Split.Position.Record == int64(records) &&
+				(hasKeys || p.Split.Input == int64(100*p.Records)), "keys %v, part %d: %+v", hasKeys, parts, p)
+			parts, records = parts+1, records+p.Records
+		}))
+		conformance.True(t, parts > 5 && records == n, "keys %v: %d parts of %d rows", hasKeys, parts, records)
 	}
 }
 
@@ -493,13 +515,14 @@ func TestCellsAreMadeByName(t *testing.T) {
 					rec.Fields[1] = rec.Cells[len(rec.Cells)-1].Datum
 				}
 			}
-			_, why := v.rowValues(rec)
+			row, why := v.rowValues(rec)
 			conformance.MustTrue(t, why == nil, "%v", why)
-			if made, why := c.make(v, rec); why != nil {
+			if p.encoder.Cells, why = c.make(v, rec); why != nil {
 				result += fmt.Sprintln(why.Code, why.Column, why.Message)
-			} else {
-				result += fmt.Sprintf("%s; left out %v, expired %d\n", strings.Join(shown(made), ", "), c.left, c.expired)
+				continue
 			}
+			result += fmt.Sprintf("%s; left out %v, expired %d; has a %v, n %v, id %v\n", strings.Join(shown(p.encoder.Cells),
+				", "), c.left, c.expired, p.has("a", row), p.has("n", row), p.has("id", row))
 		}
 		return result
 	})

@@ -56,25 +56,6 @@ func TestSecretsOfAddressesAreNotShown(t *testing.T) {
 		!strings.Contains(shown[1], "abc") && strings.Contains(shown[1], "page=2"), "%q", shown)
 }
 
-func TestReaderMemoryIsPartOfTotal(t *testing.T) {
-	for _, memory := range []int64{16 << 20, 64 << 20, 1 << 30, 64 << 30} {
-		m, s := ReadingMemory(memory), DivideMemory(memory)
-		conformance.True(t, m.RecordBytes >= 6<<20 && m.RecordBytes <= reader.MaxRecordBytes && m.WindowBytes >= 8<<20 &&
-			m.PageBytes >= 16<<20 && m.BlockBytes >= 1, "%d MiB: %+v", memory>>20, m)
-		if memory >= 64<<20 && (int64(m.WindowBytes) > memory/4 || m.PageBytes > memory/2 || int64(m.BlockBytes) > memory/4) {
-			t.Errorf("%d MiB: one reader may hold most of it: %+v", memory>>20, m)
-		}
-		for _, parsers := range []int{1, 2, 64} {
-			if ahead := s.PagesAhead(parsers) * int64(parsers); ahead > s.ReadAhead {
-				t.Errorf("%d MiB, %d parsers: %d bytes of pages are read ahead, more than the %d for all", memory>>20, parsers,
-					ahead, s.ReadAhead)
-			}
-		}
-		limit := MemoryLimit(memory)
-		conformance.True(t, limit >= memory && limit >= 2*table.MaxRowBytes, "%d MiB: the limit is %d", memory>>20, limit)
-	}
-}
-
 func TestTemplateAsFileName(t *testing.T) {
 	for name, want := range map[string]string{"orders": "orders", "t_{month(at)}": "t_month-at", "{text(a)}": "text-a",
 		"t_{format_time(at, \"2006/01\")}": "t_format-time-at---2006-01-"} {
@@ -216,13 +197,11 @@ func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 		Text string `parquet:"text,zstd"`
 	}
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[row](&b, parquet.PageBufferSize(64<<20), parquet.DataPageStatistics(false))
 	rows := make([]row, 2400)
 	for i := range rows {
 		rows[i] = row{int64(i), strings.Repeat("t", 10_000)}
 	}
-	conformance.Must(t, conformance.ErrorOf(w.Write(rows)))
-	must(t, w.Close())
+	must(t, parquet.Write(&b, rows, parquet.PageBufferSize(64<<20), parquet.DataPageStatistics(false)))
 	in := file(t, "a.parquet", b.String())
 	for _, c := range []struct {
 		memory  int64
@@ -231,12 +210,9 @@ func TestOversizedPagesAreRefusedBeforeTableCreation(t *testing.T) {
 	}{{48 << 20, nil, true}, {48 << 20, []string{"id"}, false}, {128 << 20, nil, false}} {
 		r := ask(in)
 		r.Memory, r.Columns.Only = c.memory, c.columns
-		p, err := try(t, r, nil)
+		_, err := try(t, r, nil)
 		refused := errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "give more with --memory")
 		conformance.True(t, refused == c.refused && (refused || err == nil), "%d MiB, %q: %v", c.memory>>20, c.columns, err)
-		if err == nil {
-			p.Close()
-		}
 	}
 }
 
