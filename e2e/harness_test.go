@@ -28,6 +28,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	conformance.NoService()
 	dir, err := os.MkdirTemp("", "tsimport-e2e-")
 	if err == nil {
 		err = prepare(dir)

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()
 	}
+	conformance.NoService()
 	os.Exit(m.Run())
 }
 

@@ -75,3 +75,10 @@ func TestFailedChecksFailTests(t *testing.T) {
 		MustEqual(t, n, map[bool]told{false: 5}[holds], "failures of five checks")
 	}
 }
+
+func TestNoServiceKeepsTheServiceForTests(t *testing.T) {
+	t.Setenv("TABLESTORE_ENDPOINT", "a")
+	t.Setenv("TABLESTORE_TEST_ENDPOINT", "b")
+	NoService()
+	Equal(t, os.Getenv("TABLESTORE_ENDPOINT")+os.Getenv("TABLESTORE_TEST_ENDPOINT"), "b", "endpoints")
+}

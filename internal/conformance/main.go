@@ -13,15 +13,29 @@ import (
 )
 
 // Main runs a package's tests and exits. It collects garbage less often and, unless TMPDIR is set, puts temporary
-// folders in memory if a gigabyte is free there, because a load calls fsync about fifteen times.
+// folders in memory if a gigabyte is free there, because a load calls fsync about fifteen times. It calls
+// NoService.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
+	NoService()
 	if folder := inMemory(); folder != "" && os.Getenv("TMPDIR") == "" {
 		if err := os.Setenv("TMPDIR", folder); err != nil {
 			panic(err)
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// NoService unsets the variables that name a service, because tests would write to it.
+func NoService() {
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "TABLESTORE_") && !strings.HasPrefix(name, "TABLESTORE_TEST_") {
+			if err := os.Unsetenv(name); err != nil {
+				panic(err)
+			}
+		}
+	}
 }
 
 // T is a test, one run of a property test, or Sure.

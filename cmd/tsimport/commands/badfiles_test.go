@@ -106,6 +106,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 			{in{"a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
 			{in{"b.csv": "id,m\n2,2\n", "c.csv": "id,n\n3,3\n"}, "", 3, "in/b.csv: its columns are not those of in/c.csv",
 				"1,1 3,3", "b.csv"},
+			{nil, "runs", 0, "1 of 1 rows final, 1 input set aside, exit code 3", "", "b.csv"},
 			{in{"b.csv": "id,m\n2,3\n"}, "", 0, `the new column "m" and lack "n"`, "", ""},
 		}},
 		"withdrawn": {load, []night{

@@ -336,5 +336,5 @@ func TestJobReportsVerifiedAndRejectedRows(t *testing.T) {
 	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: "+
 		"{from: in.csv, pk: 'id:integer', create: true}\n")
 	ends(t, 3, "run job.yaml", "\ntsimport: 1 load verified, 0 rows differ\n")
-	ends(t, 0, "runs", "2 of 2 loads done, 4 of 4 rows final, 2 rejected")
+	ends(t, 0, "runs", "2 of 2 loads done, 4 of 4 rows final, 2 rejected, exit code 3")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/words"
@@ -42,6 +43,8 @@ type runInfo struct {
 	Read       int64     `json:"read"`
 	Final      int64     `json:"final"` // rows with an outcome
 	Rejected   int64     `json:"rejected"`
+	BadInputs  int64     `json:"bad_inputs"`          // number of inputs set aside
+	ExitCode   *int      `json:"exit_code,omitempty"` // the last attempt's; nil while it runs, or after a crash
 	Command    string    `json:"command"`
 	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
 	DryRun     bool      `json:"dry_run"`
@@ -115,7 +118,14 @@ func (r *runInfo) counts() string {
 		done, all := r.record.DoneOf()
 		text = fmt.Sprintf("%d of %d loads done, %s", done, all, text)
 	}
-	return plus(text, r.Rejected, "rejected")
+	text = plus(text, r.Rejected, "rejected")
+	if r.BadInputs > 0 {
+		text += fmt.Sprintf(", %s set aside", counted(r.BadInputs, "input"))
+	}
+	if r.ExitCode != nil && *r.ExitCode != exitcode.OK {
+		text += fmt.Sprintf(", exit code %d", *r.ExitCode)
+	}
+	return text
 }
 
 // findRuns returns the runs in the folders, which must exist, newest first. Without folders, it returns all runs.
@@ -168,9 +178,10 @@ func readRun(folder string) *runInfo {
 	}
 	info := &runInfo{
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table,
-		Command: sum.Command, DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected,
-		Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
-		wrote: sum.Written > 0 && !sum.DryRun,
+		Command: sum.Command, DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, BadInputs: int64(len(sum.BadInputs)),
+		ExitCode: &sum.ExitCode,
+		Final:    sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
+		wrote:    sum.Written > 0 && !sum.DryRun,
 	}
 	if info.Started.IsZero() {
 		info.Started = sum.Started
@@ -193,6 +204,9 @@ func readRun(folder string) *runInfo {
 	if info.DryRun && info.State == pipeline.StateFinished {
 		info.State = stateDryRun
 	}
+	if info.State == stateRunning {
+		info.ExitCode = nil
+	}
 	if info.State == stateRunning && !held(folder) {
 		info.State = stateCrashed
 		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint starts over
@@ -210,9 +224,12 @@ func finalOf(n map[string]int64) int64 {
 
 func readJobRun(folder string, r *job.Record) *runInfo {
 	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() &&
-		r.State != job.Replaced, record: r}
-	if info.State == job.Running && !held(folder) {
-		info.State = stateCrashed
+		r.State != job.Replaced, record: r, ExitCode: &r.ExitCode}
+	if info.State == job.Running {
+		info.ExitCode = nil
+		if !held(folder) {
+			info.State = stateCrashed
+		}
 	}
 	for _, s := range r.Loads {
 		for _, at := range s.Folders(folder) {
@@ -224,6 +241,7 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 				l = &runInfo{Folder: at, State: s.State, Table: s.Table(), Started: s.Started}
 			}
 			info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
+			info.BadInputs += l.BadInputs
 			info.Target = cmp.Or(info.Target, l.Target)
 			info.Loads = append(info.Loads, l)
 		}

@@ -232,6 +232,10 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	case unfinished:
 		s.say.Line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(r.RunDir))
 	}
+	if r.Created && r.Superseded > 0 && !r.Changes { // in an existing table, files bring new versions of its rows
+		s.say.Line("at least %s shared the key of others, and each key keeps one; if these should be rows of their own, the "+
+			"key lacks a column: %s check --unique shows them", counted(r.Superseded, "record"), commandName())
+	}
 	if r.Written > 0 && look != "" {
 		s.say.Line("see the rows: %s", look)
 	}
