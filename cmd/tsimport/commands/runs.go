@@ -177,14 +177,11 @@ func readRun(folder string) *runInfo {
 		return nil
 	}
 	info := &runInfo{
-		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table,
+		Folder: folder, State: sum.State, Started: cmp.Or(sum.FirstStarted, sum.Started), Target: sum.Target, Table: sum.Table,
 		Command: sum.Command, DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, BadInputs: int64(len(sum.BadInputs)),
 		ExitCode: &sum.ExitCode,
 		Final:    sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
 		wrote:    sum.Written > 0 && !sum.DryRun,
-	}
-	if info.Started.IsZero() {
-		info.Started = sum.Started
 	}
 	if j, err := checkpoint.ReadJob(folder); err == nil {
 		info.job, info.Started, info.Target, info.Table, info.Command, info.Retried = j, j.Started, j.Target, j.Table,
