@@ -57,6 +57,12 @@ func TestForecasts(t *testing.T) {
 		}
 		conformance.Equal(t, fmt.Sprint(got, last), c.want, "the steps of %+v", *o)
 	}
+	for plan, want := range map[[2]int]string{{0, 1}: "1 1 2000", {1, 9}: "3 2 5000", {2, 5}: "3 2 5000",
+		{3, 5}: "2 1 3000", {5, 5}: "1 1 2000", {4, 4}: "1 1 2000"} { // workers and shards, of which one has all rows
+		p := &Plan{Workers: plan[0], Shards: make([]Shard, plan[1]), Bytes: 1000}
+		p.Shards[plan[1]/2].Weight = 1
+		conformance.Equal(t, fmt.Sprint(p.atATime(), p.atATimeAfter(), (p.DiskBytes()-1<<30)/2), want, "%v", plan)
+	}
 }
 
 func TestShardsOfSmallExamples(t *testing.T) {

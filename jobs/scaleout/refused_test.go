@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/ledger"
@@ -49,6 +51,9 @@ func (w *world) plan(p *process, change func(*Request)) error {
 
 func (w *world) work() (s *Summary, err error) {
 	err = w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+		j.o.Say = func(_ words.Kind, line string) {
+			conformance.True(w.t, !strings.Contains(line, "although"), "a part that has done its work warns: %s", line)
+		}
 		s, err = j.Work(ctx)
 		return err
 	})
@@ -195,6 +200,30 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 		w.want, w.good, w.rejects = map[string]string{"k1": "a", "k2": "b"}, 2, []string{"id,what\n", "id,what\n"}
 		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{} })
 		w.finish()
+	})
+}
+
+// TestSplitWrittenMeanwhileIsNotWrittenAgain lets another process end the job just before a process takes its lease.
+func TestSplitWrittenMeanwhileIsNotWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, done := newWorld(t), false
+		w.order = plan.OrderNone
+		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+		w.planned(func(*Request) {})
+		p := w.start("late", 1, -1, 0)
+		p.wire = func(r *http.Request) (time.Duration, bool) {
+			conformance.True(t, r.URL.Path != "/BatchWriteRow", "it writes a row after the end of the job")
+			return 0, false
+		}
+		p.goesWrong(func(verb, name string, _ bool) error {
+			if !done && verb == "put" && strings.HasPrefix(name, splitFolder(0)+"/lease") {
+				done = true
+				w.finish()
+			}
+			return nil
+		})
+		must(t, p.run(func(ctx context.Context, j *Job) error { return j.stages()[0].do(ctx, 0) }))
+		conformance.Equal(t, done, true, "the job was ended")
 	})
 }
 

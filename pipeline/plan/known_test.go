@@ -244,9 +244,7 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 	for i := range 50_000 * strings.Count(name, "large") {
 		rows = append(rows, parquet.Row{parquet.ValueOf(fmt.Sprintf("%0200d", i)).Level(0, 0, 0), value.Level(0, 0, 1)})
 	}
-	conformance.Must(t, conformance.ErrorOf(w.WriteRows(rows)))
-	must(t, w.Close())
-	must(t, f.Close())
+	must(t, errors.Join(conformance.ErrorOf(w.WriteRows(rows)), w.Close(), f.Close()))
 	return path
 }
 

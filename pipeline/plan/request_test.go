@@ -51,17 +51,12 @@ func TestIncrementsThatCannotBeExactAreRefused(t *testing.T) {
 
 func TestSecretsOfAddressesAreNotShown(t *testing.T) {
 	r := &Request{Inputs: []string{"a.csv", "https://ann:pass@host/x.csv?token=abc&page=2"}}
-	shown := r.ShownInputs()
-	conformance.True(t, len(shown) == 2 && shown[0] == "a.csv" && !strings.Contains(shown[1], "pass") &&
-		!strings.Contains(shown[1], "abc") && strings.Contains(shown[1], "page=2"), "%q", shown)
+	agrees(t, fmt.Sprintf("%q", r.ShownInputs()))
 }
 
 func TestTemplateAsFileName(t *testing.T) {
-	for name, want := range map[string]string{"orders": "orders", "t_{month(at)}": "t_month-at", "{text(a)}": "text-a",
-		"t_{format_time(at, \"2006/01\")}": "t_format-time-at---2006-01-"} {
-		got := FileName(name)
-		conformance.True(t, !strings.ContainsAny(got, `/\{}"() `) && (name != want || got == want) && got != "" &&
-			!strings.HasPrefix(got, "-") && !strings.HasSuffix(got, "-"), "%s: %s", name, got)
+	for _, name := range []string{"orders", "t_{month(at)}", "{text(a)}", `t_{format_time(at, "2006/01")}`} {
+		agrees(t, name+": "+FileName(name))
 	}
 }
 
@@ -110,15 +105,12 @@ func TestColumnsOfOldAndNewKeysHaveDistinctNames(t *testing.T) {
 	unique := []source.KeyColumn{{Name: "room", Kind: record.String}, {Name: "id", Kind: record.Integer}}
 	p := &Plan{Wide: true, Sources: []*Source{{Source: keyed{about: source.About{Unique: unique}}}},
 		Schema: &table.Schema{Numbered: 1}}
-	for _, c := range []struct{ key, want []string }{
-		{[]string{"room", "id"}, []string{"file", "record", "room", "id", "old_room", "old_id"}},
-		{[]string{"old_id", "id"}, []string{"file", "record", "old_id", "id", "old__room", "old__id"}},
-	} {
+	for _, key := range [][]string{{"room", "id"}, {"old_id", "id"}} {
 		p.Schema.Key = nil
-		for _, name := range c.key {
+		for _, name := range key {
 			p.Schema.Key = append(p.Schema.Key, table.KeyColumn{Name: name})
 		}
-		conformance.Same(t, p.ReturnedHeader(), c.want, "returned header")
+		agrees(t, fmt.Sprintf("%q", p.ReturnedHeader()))
 	}
 	p.Wide = false
 	got := p.ReturnedHeader()
