@@ -151,7 +151,8 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 		why.Message = "the record has a cell with the name of a primary-key column; use --rename or --exclude"
 		return why
 	case column == p.Mark:
-		why.Message = "a cell of the record has the name of the mark column; name another with --mark-column, or --exclude it"
+		why.Message = "a cell of the record has the name of the mark column; give the mark another name with --mark-column, or " +
+			"leave out the record's column with --exclude"
 		return why
 	}
 	return nil
