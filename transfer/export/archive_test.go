@@ -446,7 +446,7 @@ func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, faile
 		text := ""
 		switch v := v.(type) {
 		case string:
-			if text = v; v == "" || strings.ContainsAny(v, ",\"\r\n") {
+			if text = v; v == "" || strings.ContainsAny(v, ",\"\r\n") || strings.HasPrefix(v, "\ufeff") {
 				text = `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
 			}
 		case []byte:

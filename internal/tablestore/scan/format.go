@@ -138,10 +138,12 @@ func appendText(dst, text []byte) []byte {
 // special marks the bytes that require a field to be quoted.
 var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
-// quotes reports whether a field must be quoted. It checks eight bytes at once, and the rest one by one.
+// quotes reports whether a field must be quoted. It checks eight bytes at once, and the rest one by one. A byte order
+// mark at the start of a line would be taken for a seam between joined files.
 func quotes(s []byte) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	found := uint64(0)
+	marked := bytes.HasPrefix(s, []byte("\ufeff"))
 	for ; len(s) >= 8; s = s[8:] {
 		w := binary.LittleEndian.Uint64(s)
 		comma, quote, cr, lf := w^each*',', w^each*'"', w^each*'\r', w^each*'\n'
@@ -151,7 +153,7 @@ func quotes(s []byte) bool {
 	for _, c := range s {
 		found |= special[c]
 	}
-	return found != 0
+	return found != 0 || marked
 }
 
 // JSONL writes rows as JSON objects, one per line, keys first. The text shows each value's type: an integer has no
