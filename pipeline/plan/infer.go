@@ -70,6 +70,7 @@ func (p *planner) infer() error {
 		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {
+		p.warnOfAsked(&p.plan.Fields[i], last)
 		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
 			return err
 		}
@@ -79,6 +80,15 @@ func (p *planner) infer() error {
 		}
 	}
 	return nil
+}
+
+// warnOfAsked warns if --type gives a column another type than the last run has.
+func (p *planner) warnOfAsked(col *table.Column, last map[string]string) {
+	was, err := table.ParseType(last[col.Name])
+	asked := p.request.Columns.Types[col.Name].Type
+	if err == nil && asked != table.Null && was != table.Any && was != table.Null && asked != was {
+		p.warnf("column %s: the last run has written it as %s; with --type, it will hold %s values, too", col.Name, was, typeText(asked))
+	}
 }
 
 // maxSampledParts limits the sampled parts of an origin, as there may be thousands, which are similar.

@@ -76,6 +76,8 @@ func TestTypesOfLastRunFillMissingTypes(t *testing.T) {
 		r := ask(file(t, "in.csv", "id,rare,price\nx,5,2.5\n"))
 		r.Target.Absent, r.Target.Key = false, nil
 		makes(t, r, admin)
+		r.Columns.Types = map[string]Type{"rare": {Type: table.Integer}, "price": {Type: table.String}} // one is another
+		makes(t, r, admin)
 	}
 }
 
