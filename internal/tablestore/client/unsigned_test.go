@@ -99,7 +99,7 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestResponseSizeLimitDependsOnKind(t *testing.T) {
 	for op, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
-		for status, most := range map[int]int{200: rows, 403: maxRefusal, 500: maxRefusal} {
+		for status, most := range map[int]int{200: rows, 299: rows, 300: maxRefusal, 500: maxRefusal} {
 			a := &claiming{status: status, sign: signatures["right"], endless: true}
 			for way, send := range ways(t, a, false) {
 				a.read = 0
@@ -146,7 +146,8 @@ var statuses = []struct {
 	code   string
 	class  Class // class of the error if the response is signed
 }{
-	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled},
+	{200, "", 0}, {300, "OTSParameterInvalid", Content}, {403, authFailed, Fatal},
+	{403, "OTSNotEnoughCapacityUnit", Throttled},
 	{403, "OTSNoPermissionAccess", Fatal}, {403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal},
 	{409, "OTSObjectAlreadyExist", Permanent}, {400, "OTSParameterInvalid", Content}, {400, authFailed, Fatal},
 	{413, "OTSRequestBodyTooLarge", Content}, {500, "OTSInternalServerError", Ambiguous},
