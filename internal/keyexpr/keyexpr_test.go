@@ -65,33 +65,10 @@ func TestExpressionsAgreeWithDocumentation(t *testing.T) {
 	conformance.Golden(t, "documented.golden", func(source string) string { return eval(t, source, nil) })
 }
 
+// TestHashesMatchPublishedVectors has an expression in each line. Name is empty. The vendor's guide hashes the digits and
+// a line feed: echo 200004 | md5sum.
 func TestHashesMatchPublishedVectors(t *testing.T) {
-	for source, want := range map[string]string{
-		`md5(OrderNumber)`:    "797e5af4abd9f8d8e0cf07550e051b5c",
-		`sha256(OrderNumber)`: "8d2c15f1698f9859375d9a7fce7f19226dd18f67b6a57481206f7a73a23a45b0",
-		// The vendor's guide hashes the digits and a line feed: echo 200004 | md5sum.
-		`md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`:            "2e38200004",
-		`md5(OrderNumber, 4) + text(OrderNumber)`:                       "797e200004",
-		`sha1(OrderNumber)`:                                             "eb0942cc8250613fd9ac1adb8eeef57e87b0f07f",
-		`crc32(OrderNumber)`:                                            "73e360f4",
-		`crc32("123456789" + Name)`:                                     "cbf43926",
-		`murmur3(Name)`:                                                 "00000000",
-		`murmur3("hello" + Name)`:                                       "248bfa47",
-		`murmur3("hello, world" + Name)`:                                "149bbb7f",
-		`murmur3("The quick brown fox jumps over the lazy dog" + Name)`: "2e4ff723",
-		`xxhash(Name)`:                                                  "ef46db3751d8e999",
-		`xxhash("a" + Name)`:                                            "d24ec4f1a98c6e5b",
-		`xxhash("as" + Name, 5)`:                                        "1c330",
-		`md5("" + Name, 1)`:                                             "d",
-		`bucket(SellerID, 100)`:                                         "84",
-		`salt(7, CardID, SellerID)`:                                     "3",
-		`salt(7)`:                                                       "3",
-		`salt(100, Name + "1")`:                                         "49",
-		`salt(1000, "a" + Name, "bc" + Name)`:                           "141",
-		`salt(1000, "ab" + Name, "c" + Name)`:                           "192",
-	} {
-		conformance.Equal(t, eval(t, source, with{"Name": str("")}), want, "%s", source)
-	}
+	conformance.Golden(t, "hashes.golden", func(source string) string { return eval(t, source, with{"Name": str("")}) })
 	got := eval(t, `md5(Photo)`, with{"Photo": bin("200004")})
 	conformance.True(t, got == "797e5af4abd9f8d8e0cf07550e051b5c", "binary is hashed as %s", got)
 }

@@ -63,17 +63,23 @@ func mapOf(keys ...string) *partitioner.Map {
 // runs runs the flow and calls take with each split. It returns the error that the flow handed out.
 func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 	t.Helper()
-	ended := make(chan error, 1)
+	ended, ends := make(chan error, 1), 0
 	go func() { ended <- f.Run(t.Context()) }()
 	for h := range f.Splits() {
 		conformance.Equal(t, failed, nil, "a part follows the error")
 		switch {
 		case h.Err != nil:
 			failed = h.Err
-		case h.Ended == nil:
+		case h.Ended != nil:
+			ends++
+		default:
 			take(h.Parsed)
 			h.Arrived()
 		}
+	}
+	inOrder := f.scheduling.When == Never && f.scheduling.Kept == nil
+	if says := inOrder && f.plan.Request.Order == plan.OrderNone; failed == nil {
+		conformance.Equal(t, ends == len(f.plan.Sources), says, "every source is said to have ended")
 	}
 	conformance.Equal(t, <-ended, nil, "run")
 	return failed
@@ -269,6 +275,20 @@ func TestStoppedFlowIsNotComplete(t *testing.T) {
 	case _, open := <-f.Splits():
 		conformance.Equal(t, open, true, "Splits is closed as if all had been handed out")
 	default:
+	}
+}
+
+func TestTruncateDropsRecordsApart(t *testing.T) {
+	for n := range uint32(5) {
+		p := &Parsed{Records: 4}
+		for i := range uint32(4) {
+			p.Rejects, p.Archived = append(p.Rejects, Reject{Span: table.Span{Record: i}}), append(p.Archived,
+				Archived{Span: table.Span{Record: i}})
+			p.Expired = append(p.Expired, Expired{Record: i})
+		}
+		p.Truncate(int(n))
+		conformance.Same(t, []int{len(p.Rejects), len(p.Archived), len(p.Expired), p.Records},
+			slices.Repeat([]int{int(n)}, 4), "rejects, archived and expired records, and records")
 	}
 }
 
@@ -575,7 +595,7 @@ func TestValuesAreComputed(t *testing.T) {
 		of, why := v.of(rec)
 		result += fmt.Sprintf("kept %q\n", newParser(&Flow{plan: p}).keep(v, nil, nil, []byte("raw")))
 		for _, value := range of.row {
-			result += fmt.Sprintf("[%s %d %g %q]", value.Type, value.Int, value.Double, value.Bytes)
+			result += fmt.Sprintf("[%s %d %g %q %v]", value.Type, value.Int, value.Double, value.Bytes, value.Absent)
 		}
 		if why != nil {
 			result += why.Code + " " + why.Message
