@@ -484,6 +484,14 @@ func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 		conformance.True(t, slices.Equal(got, want) && n == strings.Count(strings.Join(got, ","), "waiting") &&
 			r.Loads[0].Written == 0, "failed %v: %q, %d begun again", failed, got, n)
 	}
+	for _, state := range []string{Running, Stopped, Failed} { // of another load of the table
+		r := recordOf(1, "new", "begun")
+		for i, s := range r.Loads {
+			s.Command, s.State = Load, []string{Done, state}[i]
+			s.Settings = append(slices.Clone(nightly), Setting{Key: keyTable, Values: []string{"t"}})
+		}
+		conformance.Equal(t, r.BeginAgain(false) == 1, state == Failed, "begins before one that is %s", state)
+	}
 	r := recordOf(1, "a", "b")
 	n := r.BeginAgain(true)
 	conformance.True(t, n <= 0, "%d loads that do not come again are begun again", n)

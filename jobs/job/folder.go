@@ -235,10 +235,15 @@ func (r *Record) final(now time.Time) bool {
 func (s *State) ComesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
 // BeginAgain resets done loads that look for new inputs, or all done loads of a failed job with any. n is their number.
+// New inputs wait until an interrupted load of their table is resumed: their rows come after its rows.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).ComesAgain)
+	interrupted := map[string]bool{}
 	for _, s := range r.Loads {
-		if s.State == Done && (all || s.ComesAgain()) {
+		interrupted[s.Table()] = interrupted[s.Table()] || s.State == Running || s.State == Stopped
+	}
+	for _, s := range r.Loads {
+		if s.State == Done && (all || s.ComesAgain()) && !interrupted[s.Table()] {
 			s.again(false)
 			n++
 		}
