@@ -177,7 +177,7 @@ func (c *counting) Next() (source.Piece, error) {
 
 // TestLastPieceOfASplitEndsWithIt reads splits in pieces of several sizes. Pieces of one split have the same size.
 func TestLastPieceOfASplitEndsWithIt(t *testing.T) {
-	for _, size := range []int64{41, 97, 500, 3000, 1 << 20} {
+	for _, size := range []int64{16, 18, 41, 97, 500, 3000, 1 << 20} {
 		inJob(func(t *testing.T, w *world) {
 			must(t, w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) error {
 				prepared := conformance.Try(j.prepare(ctx)).Must(t)

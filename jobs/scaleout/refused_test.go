@@ -223,7 +223,9 @@ func TestSplitWrittenMeanwhileIsNotWrittenAgain(t *testing.T) {
 			return nil
 		})
 		must(t, p.run(func(ctx context.Context, j *Job) error { return j.stages()[0].do(ctx, 0) }))
-		conformance.Equal(t, done, true, "the job was ended")
+		s := conformance.Try(conformance.Try(NewWatcher(t.Context(), w.store)).Must(t).Status(t.Context())).Must(t)
+		conformance.True(t, done && len(s.Stages) == 1 && s.Written == int64(len(w.want)) && s.WriteRate > 0 &&
+			s.Read == s.Written+s.Rejected && s.ExitCode != nil, "the status of the job that was ended: %+v", s)
 	})
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,6 +25,8 @@ import (
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -182,6 +185,9 @@ func TestInvalidRequestsAreRefusedByName(t *testing.T) {
 		"ragged records only": func(r *Request) {
 			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n1,2,3\n4,5,6\n")}, table.Null
 		},
+		"no value of the key": func(r *Request) {
+			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n,1\n")}, table.Null
+		},
 		"bad records only": func(r *Request) {
 			folder := filepath.Join(t.TempDir(), "n=8")
 			in := file(t, "in.csv", "id,n\n1,7\n2,7\n")
@@ -330,6 +336,23 @@ func TestInspectionsSayWhatInputsHold(t *testing.T) {
 			agrees(t, fmt.Sprintf("%v %d: %s, %v", filepath.Base(args[0]), i, text, err))
 		}
 	}
+	for _, parts := range []int{1, 3, 4} { // the fourth part cannot be read
+		from := sourcetest.NewKeyed("rows", 50)
+		from.Parts, from.OnPage = parts, func(part int, _ int64) error {
+			return map[bool]error{true: errors.New("it is lost")}[part == 3]
+		}
+		for _, count := range []bool{false, true} {
+			found, err := InspectTable(t.Context(), "rows", from, Read{}, count)
+			_, refusal := InspectTable(t.Context(), "rows", noParts{from}, Read{}, count)
+			agrees(t, fmt.Sprintf("%d parts: %+v, %v, %v", parts, found, err, refusal))
+		}
+	}
+}
+
+type noParts struct{ source.Origin }
+
+func (noParts) Divide(context.Context) ([]byte, error) {
+	return nil, errors.New("it cannot be divided")
 }
 
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
