@@ -212,6 +212,15 @@ func TestIdleLinksAreClosed(t *testing.T) {
 	conformance.Same(t, p.free, []*link{other}, "links left")
 }
 
+func TestWaitForLinkEndsWithRun(t *testing.T) {
+	p, why := newPool(nil, 1), errors.New("the user stopped")
+	p.open = 1
+	run, stop := context.WithCancelCause(t.Context())
+	stop(why)
+	conformance.Is(t, conformance.ErrorOf(p.take(run, time.Minute)), why, "error")
+	conformance.Equal(t, p.waiting, 0, "waiting senders")
+}
+
 // refusingKeys is a transport that responds to requests as told.
 func refusingKeys(answers *[]string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
