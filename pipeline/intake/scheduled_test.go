@@ -376,6 +376,16 @@ func TestLoadSwitchesToScheduleIfItPays(t *testing.T) {
 	conformance.True(t, err == nil && f.Sections() == 0, "with a limit: %d sections, %v", f.Sections(), err)
 }
 
+// A section of which only a part was handed over must not be left out.
+func TestSectionOfHeadAndRestEndsFirstPass(t *testing.T) {
+	c := &collector{pass: pass{head: 5}, head: readorder.NewHead(1 << 20), rest: readorder.NewBuilder(20, 1<<20)}
+	for i, s := range []readorder.Section{{Records: 5}, {Record: 4, Records: 2}, {Record: 5, Records: 1}, {Source: 1,
+		Records: 1}} {
+		conformance.Equal(t, c.add(s), i != 1, "section %d is added", i)
+	}
+	conformance.True(t, len(c.head.Sections()) == 1 && len(c.rest.Sections()) == 2, "%+v", c)
+}
+
 func TestTablesAreNumberedByFirstRow(t *testing.T) {
 	of := func(names ...string) (keys []readorder.Interval) {
 		for _, n := range names {
