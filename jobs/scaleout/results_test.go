@@ -132,13 +132,13 @@ func (m *made) status() *Status {
 
 func TestSummaryStatusAndPageAddUpAllResults(t *testing.T) {
 	withResults(t, func(m *made) {
-		m.put()
 		temp := &m.job.o.Load.Limits.TempDir
 		*temp += "/missing"
 		conformance.Refused(t, conformance.ErrorOf(m.job.folder()), "create folder for temporary files", "without a folder")
 		*temp, m.store.Objects[stopName] = m.dir, ""
 		refused(t, conformance.ErrorOf(m.job.finish(m.p.ctx)), exitcode.Failed, "the job was stopped")
 		delete(m.store.Objects, stopName)
+		m.put()
 		late, code, yes := m.at(120), exitcode.Differences, true
 		want := &Status{Job: m.job.Plan.ID, State: StateEnding, Table: "t", Planned: m.at(0), LateUntil: &late, Read: 30,
 			Stages:   []StageState{{"read", 2, 2, 0}, {"write", 3, 3, 0}, {"verify", 3, 3, 0}},

@@ -138,24 +138,14 @@ func namerOf(text string) (*Namer, error) {
 
 func TestTableNamesComeFromPeriodsAndOtherExpressions(t *testing.T) {
 	row := []table.Value{text("2024-03-31 20:00:00"), {Type: table.Integer, Int: 1_711_915_200}, text("north")}
-	for text, want := range map[string]string{
-		"t_{year(at)}":                             "t_2024",
-		"t_{month(at)}":                            "t_202403",
-		"t_{day(at)}_x":                            "t_20240331_x",
-		`t_{ month( at , "Asia/Shanghai" ) }`:      "t_202403", // a text without an offset is in the zone
-		`t_{day(n, "s", "Asia/Shanghai")}`:         "t_20240401",
-		`t_{day(n, "s")}`:                          "t_20240331",
-		"{shop}_{n % 7}":                           "north_2",
-		"t_{upper(shop)}_{month(at)}":              "t_NORTH_202403",
-		`t_{shop + "}{"[2:]}`:                      "t_north",
-		"t_{int(month(at)) + int(day(at))}":        "t_34",
-		`{shop == "north" ? "n" : "s"}`:            "n",
-		`t_{month(at ?? "2020-01-01", "UTC")}`:     "t_202403",
-		`t_{format_time(at, "200601")}`:            "t_202403",
-		`t_{month(substr(at, 1, 10), 'UTC')}_tail`: "t_202403_tail",
-	} {
+	for _, text := range []string{"t_{year(at)}", "t_{month(at)}", "t_{day(at)}_x",
+		`t_{ month( at , "Asia/Shanghai" ) }`, // a text without an offset is in the zone
+		`t_{day(n, "s", "Asia/Shanghai")}`, `t_{day(n, "s")}`, "{shop}_{n % 7}", "t_{upper(shop)}_{month(at)}",
+		`t_{shop + "}{"[2:]}`, "t_{int(month(at)) + int(day(at))}", `{shop == "north" ? "n" : "s"}`,
+		`t_{month(at ?? "2020-01-01", "UTC")}`, `t_{format_time(at, "200601")}`,
+		`t_{month(substr(at, 1, 10), 'UTC')}_tail`} {
 		name, archived, why := conformance.Try(namerOf(text)).Must(t).Of(row)
-		conformance.True(t, why == nil && string(name) == want && !archived, "%s: %s, %v, want %s", text, name, why, want)
+		agrees(t, fmt.Sprintf("%s: %s, %v, %v", text, name, archived, why))
 	}
 }
 
