@@ -48,7 +48,7 @@ type Watch struct {
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject, if not nil, is called with the reason of each reject that is kept, unless Ends is set. It must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept, if not nil, is called with the source and each kept reject, valid during the call. It must not block.
+	// OnKept, if not nil, is called with each kept reject and its source. It must not block or keep the reject.
 	OnKept func(source int, r *table.Reject)
 	// Progress, if not nil, is updated while the load runs.
 	Progress *ledger.Progress

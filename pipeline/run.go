@@ -242,7 +242,7 @@ func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
 		err = a.makePlanned()
 	}
-	a.service.traffic.BytesSent.Store(a.counts.BytesSent) // from here on, requests are those of rows
+	a.service.traffic.BytesSent.Store(a.counts.BytesSent) // from here on, requests carry rows
 	return err
 }
 

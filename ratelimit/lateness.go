@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Late answers: if nothing is refused, answers slower than the shortest way (the round trip without a queue) reveal a
-// queue. The units answered since the last answer on time give the rate. Tested by the cells with a queue in
+// Late answers: if nothing is refused, answers slower than the shortest round trip (without a queue) reveal a queue.
+// The units answered since the last answer on time give the rate. Tested by the cells with a queue in
 // TestControlReachesTargets, by TestChanceLatenessSlowsNoLane and by TestLaws.
 const (
-	delayOfWay    = 0.5                    // tolerated delay of an answer, as a share of the shortest way
+	delayOfWay    = 0.5                    // tolerated delay of an answer, as a share of the shortest round trip
 	mostDelay     = 0.1                    // seconds of delay tolerated in addition
 	patientRows   = 200.0                  // up to this many rows per second, a lane tolerates all of mostDelay
 	lessPatience  = 0.2                    // share of mostDelay that it tolerates less for each e-fold of more rows
 	leastPatience = 0.6                    // least tolerated share of mostDelay: the larger of two loads yields sooner
 	lateAnswers   = 2                      // number of consecutive late answers that show a queue
 	lateFor       = 150 * time.Millisecond // minimum time that they span
-	othersDelay   = 0.05                   // seconds by which a lane's way may exceed other lanes' in the same queue
-	wayFor        = 20 * time.Second       // time until the shortest way is measured again
+	othersDelay   = 0.05                   // seconds by which a lane's round trip may exceed others' in the same queue
+	wayFor        = 20 * time.Second       // time until the shortest round trip is measured again
 	refusesFor    = time.Minute            // time after a refusal in which late answers do not mean a queue
 	ownQueue      = 2                      // this many answers on time to single requests show a queue of the lane's own
 	leastBusy     = 300 * time.Millisecond // busy time for an estimate while the lane paces near its rate
@@ -33,7 +33,7 @@ type lateness struct {
 	perUnit     float64   // seconds that the service takes for a unit; 0 means unknown
 	lateFrom    time.Time
 	late        int     // answers in a row that came late
-	by          float64 // seconds by which the last answer exceeded the shortest way
+	by          float64 // seconds by which the last answer exceeded the shortest round trip
 	aloneOnTime int     // consecutive answers on time to requests sent while no other request of the lane was in flight
 	quick       answer  // the fastest answer to a request that was alone
 	guessed     bool    // perUnit was derived from quick
@@ -81,7 +81,7 @@ func (l *lateness) queue() {
 
 // queues notes the answer to a number of units and reports whether it shows a queue. occupied is the seconds for which
 // these units occupied the service, at the known rate; without it, a lane with a larger share of a queue would see a
-// longer way. patience, 1 or less, scales the lane's tolerance.
+// longer round trip. patience, 1 or less, scales the lane's tolerance.
 func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64) bool {
 	took := now.Sub(sent).Seconds()
 	if l.perUnit > 0 {
@@ -111,8 +111,8 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
 }
 
-// mostPerUnit returns the most seconds that the service can take for a unit, given the time of an answer. It deducts a
-// measured shortest way, as an equally fast answer to more units would otherwise make the way zero and few units late.
+// mostPerUnit returns the most seconds that the service can take for a unit, given the time of an answer. It deducts
+// the shortest round trip measured: else an equally fast answer to more units would make this zero and few units late.
 func (l *lateness) mostPerUnit(took, units float64) float64 {
 	if !l.guessed && units >= 2*l.quick.units {
 		took = max(0, took-l.shortest())
@@ -120,7 +120,7 @@ func (l *lateness) mostPerUnit(took, units float64) float64 {
 	return took / units
 }
 
-// shortest returns the way without a queue, in seconds.
+// shortest returns the round trip without a queue, in seconds.
 func (l *lateness) shortest() float64 {
 	way := min(l.way[0], l.way[1])
 	if l.others > 0 {
@@ -130,7 +130,7 @@ func (l *lateness) shortest() float64 {
 }
 
 // occupied returns the seconds for which units occupy a service that queues, if the lane gets its whole rate. It is at
-// most finerTime: with a rate much too low, the way would seem short and every answer late, which lowers the rate.
+// most finerTime: with a rate much too low, the round trip would seem short and every answer late, so the rate drops.
 func (p *Pacer) occupied(units float64) float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 0
@@ -148,14 +148,14 @@ func (p *Pacer) patience() float64 {
 }
 
 // ways holds the fastest answer to any lane of a table, in this period and the last. A lane that begins while requests
-// already queue never sees the way without a queue; if most lanes meet one, it learns the way from the others.
+// already queue never sees the round trip without one; if most lanes meet one, it learns this from the others.
 type ways struct {
 	fastest     [2]float64 // seconds
 	since       time.Time
 	all, queued int // answers, and answers to lanes that meet a queue; halved in each period
 }
 
-// tell takes a lane's answer before the lane's pacer does, and tells the pacer the way of other lanes.
+// tell takes a lane's answer before the lane's pacer does, and tells the pacer the round trip of other lanes.
 func (w *ways) tell(p *Pacer, sent, now time.Time) {
 	took := now.Sub(sent).Seconds()
 	if w.since.IsZero() || now.Sub(w.since) > wayFor {

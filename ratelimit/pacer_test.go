@@ -124,8 +124,8 @@ func TestRateIsFiniteAndPositive(t *testing.T) {
 	}
 }
 
-// At the lane's rate, a batch would take longer than its whole round trip; the shortest way must not seem to be zero.
-func TestLowRateDoesNotShortenWay(t *testing.T) {
+// At the lane's rate, a batch would take longer than its whole round trip; the shortest one must not seem to be zero.
+func TestLowRateDoesNotShortenRoundTrip(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	now := time.Unix(1e9, 0)
 	p.open(now, 1)
@@ -136,7 +136,7 @@ func TestLowRateDoesNotShortenWay(t *testing.T) {
 		now = now.Add(way)
 	}
 	got := p.line.lateness.shortest()
-	conformance.True(t, got >= way.Seconds()/2-0.001, "a way of %v seems to take %.3f s", way, got)
+	conformance.True(t, got >= way.Seconds()/2-0.001, "a round trip of %v seems to take %.3f s", way, got)
 	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "one row seems late")
 }
 

@@ -71,7 +71,7 @@ const (
 	tableFell    = 0.75                  // a rate below this share of the highest starts another trial
 	tableFalls   = 2                     // number of falls after which the lanes are left to themselves
 	tableHold    = time.Second           // minimum duration of a hold
-	tableSettles = 50 * time.Millisecond // wait for answers to requests sent before a hold, beyond the way
+	tableSettles = 50 * time.Millisecond // wait for answers to requests sent before a hold, beyond the round trip
 	tableOwn     = 10 * time.Second      // time for which a refused lane counts as having its own limit
 	tableStep    = 500 * time.Millisecond
 	tableMost    = 0.5              // maximum gain of a push

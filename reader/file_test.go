@@ -224,7 +224,7 @@ func TestHeadersGiveUsableNames(t *testing.T) {
 	}
 }
 
-func TestImplausibleInputsAreRefused(t *testing.T) {
+func TestUnreadableInputsAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, want string
 		o          Options
@@ -241,7 +241,7 @@ func TestImplausibleInputsAreRefused(t *testing.T) {
 		"names for another width":      {"1,2\n", "--names", Options{NoHeader: true, Names: []string{"a"}}},
 		"an encoding nobody knows":     {"a\n", "encoding", Options{Encoding: "klingon"}},
 		"no Parquet":                   {"a,b\n", "open", Options{Format: Parquet}},
-		"less lines than are left out": {"a\n", "line 5", Options{HeaderLine: 5}},
+		"fewer lines than are skipped": {"a\n", "line 5", Options{HeaderLine: 5}},
 	} {
 		_, _, err := tryValues(itemOf(t, "in", []byte(tt.text)), tt.o)
 		conformance.InALine(t, err, tt.want, "%s", name)

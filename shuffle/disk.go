@@ -28,7 +28,7 @@ type part struct {
 	from, to uint32
 }
 
-// Sizes of frames: every lane can have a few in memory.
+// Limits of a frame's size, which is otherwise half of a lane's share of the memory.
 const (
 	minFrameBytes = 1 << 10
 	maxFrameBytes = 1 << 20

@@ -15,7 +15,7 @@ func (o RowOp) String() string { return [...]string{"unknown", "PutRow", "Update
 // Existence is the protocol's RowExistenceExpectation.
 type Existence int32
 
-// The expectations of a write about the existing row.
+// The row existence expectations, with the protocol's numbers.
 const (
 	Ignore         Existence = 0
 	ExpectExist    Existence = 1

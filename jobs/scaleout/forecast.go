@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Outlook is the input of a forecast. Its many fields are measurements.
+// Outlook is the input of a forecast: the measured load and the processes that share it.
 type Outlook struct {
 	Bytes    int64   // of the inputs
 	Rows     int64   // written rows

@@ -19,7 +19,7 @@ type Archive struct {
 	failed error
 }
 
-// NewArchive opens the archive's files as of the last checkpoint, but none in a dry run. Without an archive, it is nil.
+// NewArchive opens files as of the last checkpoint, or none in a dry run. Without an archive, it returns nil.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil

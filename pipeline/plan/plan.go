@@ -32,10 +32,10 @@ type Plan struct {
 	Bounds    []table.Value  // bounds of the new table's ranges, in the first key column; none means one partition
 	Bytes     int64          // size of all inputs; -1 if one is a stream
 	Warnings  []string       // sentences for the user
-	Changed   []string       // those of Warnings about columns that differ from earlier loads' or the table's
+	Changed   []string       // the Warnings about columns that differ from earlier loads' or the table's
 	Decisions []Decision     // decisions inferred from all inputs
 	Notes     []string       // notes about the inputs, for the user
-	Unread    []string       // those of Warnings about inputs that are left out or incomplete
+	Unread    []string       // the Warnings about inputs that are left out or incomplete
 	Broken    []error        // read errors after the first records of a source
 
 	Chosen   []string // inputs that Request.Selection has chosen; nil if there is none

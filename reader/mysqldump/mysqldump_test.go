@@ -106,7 +106,7 @@ func TestTruncatedDumpIsAnError(t *testing.T) {
 		func(of *sqldump.Table) []string { return rowsOf(t, text, of, 100) })
 }
 
-func TestTextsNotFromMysqldumpAreRefused(t *testing.T) {
+func TestUnsupportedDumpsAreRefused(t *testing.T) {
 	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
 	sqltest.RefusedDumps(t, Index, map[string]string{
 		"INSERT INTO \"a\" VALUES (1);\n":                           "dump again without it",

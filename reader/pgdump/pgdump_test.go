@@ -71,7 +71,7 @@ func TestTruncatedDumpIsAnError(t *testing.T) {
 	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(text, of) })
 }
 
-func TestTextsNotFromPgDumpAreRefused(t *testing.T) {
+func TestUnsupportedDumpsAreRefused(t *testing.T) {
 	sqltest.RefusedDumps(t, Index, map[string]string{
 		"COPY a (x) FROM stdin WITH CSV;\n":                              "a COPY that pg_dump does not write",
 		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                         "CR LF",

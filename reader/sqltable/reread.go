@@ -33,8 +33,8 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary},
 			c.Kind) {
 			_ = p.Close() // nothing has been read
-			return nil, fmt.Errorf("column %s of the key of %s has a type by which rows cannot be looked up, given the values "+
-				"in the target table", c.Name, t.Name)
+			return nil, fmt.Errorf("rows of %s cannot be looked up by the keys in the target table because of the "+
+				"type of key column %s", t.Name, c.Name)
 		}
 	}
 	typed, _ := o.cfg.Server.(Typed)

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
 )
 
-// keptBlock is the number of consecutive rows that are kept together, so that neighbours are those of the input.
+// keptBlock is the number of consecutive rows that are kept together, with the same neighbours as in the input.
 const keptBlock = 8192
 
 // maxKept limits the rows kept, regardless of memory: more would only take longer to simulate.

@@ -30,7 +30,7 @@ func explainCommand(in *invocation) *cli.Command {
 		Description: inputsHelp + "\n" +
 			"Looks at the beginning of files. Writes nothing and needs no store. Without files, --type gives columns and\n" +
 			"their types. For each column it prints the bounds of its range, in Go and in Python, for the values of the first\n" +
-			"record or those of --value.",
+			"record or of --value.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),

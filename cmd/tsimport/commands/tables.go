@@ -21,7 +21,7 @@ func tablesCommand(in *invocation) *cli.Command {
 		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
 		ArgsUsage: "ADDRESS",
 		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE " +
-			"(docs/sql.md); ?table=o* lists those of a pattern.\n" +
+			"(docs/sql.md); ?table=o* lists the tables that match.\n" +
 			"Rows and bytes are the server's own estimates. No row is read.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
 		Action: in.act(tables),

@@ -26,9 +26,9 @@ type packedNames struct {
 // maxPackedNames limits the number of names remembered between rows.
 const maxPackedNames = 4096
 
-// AppendPacked is like Append for a put of a checked row of a response, without a header. values is its key; may
-// reports whether cells with a name are written unchanged. It returns false if Append might make other bytes: versions
-// of a column must be together, newest first, and each cell must have a timestamp and a valid value.
+// AppendPacked is like Append for a put of row, a checked row of a response without its header. values is the row's
+// key; may reports whether cells with a name are written unchanged. The result is false if Append might make other
+// bytes: versions of a column must be together, newest first, and each cell must have a timestamp and a valid value.
 func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte,
 	may func(name []byte) bool) bool {
 	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {

@@ -40,7 +40,7 @@ func NewTop(counters int) *Top {
 	return &Top{counters: min(max(counters, minCounters), maxCounters), at: map[uint64]int32{}}
 }
 
-// Seen returns the number of values added.
+// Seen returns how many values were counted, including repeats.
 func (t *Top) Seen() uint64 { return t.seen }
 
 // Known counts a value that already has a counter. If it returns false, call Add with the value itself.
