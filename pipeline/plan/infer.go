@@ -87,7 +87,8 @@ func (p *planner) warnOfAsked(col *table.Column, last map[string]string) {
 	was, err := table.ParseType(last[col.Name])
 	asked := p.request.Columns.Types[col.Name].Type
 	if err == nil && asked != table.Null && was != table.Any && was != table.Null && asked != was {
-		p.warnf("column %s: the last run has written it as %s; with --type, it will hold %s values, too", col.Name, was, typeText(asked))
+		p.warnf("column %s: the last run has written it as %s; with --type, it will hold %s values, too", col.Name, was,
+			typeText(asked))
 	}
 }
 
