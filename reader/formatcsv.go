@@ -213,7 +213,7 @@ func (s *csvText) readHeader() error {
 		return nil
 	case s.o.NoHeader:
 		if int(first.Span.End) == len(text) {
-			if err := s.refuseLoneCR(first); err != nil {
+			if err := s.refuseLoneCR(first, text); err != nil {
 				return err
 			}
 		}
@@ -224,7 +224,7 @@ func (s *csvText) readHeader() error {
 		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use "+
 			"--quote none", s.Name, len(s.text.head))
 	}
-	if err := s.refuseLoneCR(first); err != nil {
+	if err := s.refuseLoneCR(first, text); err != nil {
 		return err
 	}
 	names, err := s.headerNames(first)
@@ -333,10 +333,12 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 	return names, nil
 }
 
-// refuseLoneCR returns an error if the first record has a CR outside quotes: lines then probably end with CR.
-func (s *csvText) refuseLoneCR(first *record.Record) error {
+// refuseLoneCR returns an error if the first record of a text has a CR outside quotes, but not as an escape: lines then
+// probably end with CR.
+func (s *csvText) refuseLoneCR(first *record.Record, text []byte) error {
+	line := bytes.TrimRight(text[:first.Span.End], "\r\n")
 	for _, f := range first.Fields {
-		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
+		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(line, '\r') < 0 || bytes.IndexByte(f.Bytes, '\r') < 0 {
 			continue
 		}
 		return fmt.Errorf("read %s: %.60q in the first line holds a carriage return: lines seem to end with CR, but not "+

@@ -339,4 +339,6 @@ func TestEmptyLineInOneColumnIsNull(t *testing.T) {
 	conformance.True(t, slices.EqualFunc(rows, [][]string{{"1"}, {""}, {"2"}, {""}}, slices.Equal), "%q", rows)
 	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{})
 	conformance.Equal(t, len(rows), 2, "of two columns: %q", rows)
+	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\\r\\nb\r\n")), dialect("postgres", bare)) // no line end in the row
+	conformance.Equal(t, rows[0][0], "a\r\nb", "an escaped line end")
 }

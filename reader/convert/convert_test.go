@@ -121,6 +121,8 @@ func TestTextFitsOrIsRefusedUnchanged(t *testing.T) {
 		{table.Column{Type: table.Binary}, "AP8", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary}, "AP\n8=", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Binary, Hex: true}, "00fF", bin(0, 0xff), ""},
+		{table.Column{Type: table.Binary, Hex: true}, `\x00ff`, bin(0, 0xff), ""},
+		{table.Column{Type: table.Binary, Hex: true}, "0x", bin(), ""},
 		{table.Column{Type: table.Binary, Hex: true}, "00f", table.Value{}, table.CodeType},
 		{table.Column{Type: table.Any}, "007", str("007"), ""},
 	} {

@@ -298,6 +298,9 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	from := len(c.scratch)
 	var err error
 	if isHex {
+		if bytes.HasPrefix(text, []byte(`\x`)) || bytes.HasPrefix(text, []byte("0x")) { // as PostgreSQL and MySQL write it
+			text = text[2:]
+		}
 		c.scratch, err = hex.AppendDecode(c.scratch, text)
 	} else {
 		c.scratch, err = base64.StdEncoding.Strict().AppendDecode(c.scratch, text)
