@@ -58,11 +58,9 @@ func (tb *table) create(meta *tablestore.TableMeta, versions int) error {
 
 // codeOf returns the code of a refusal, or the text of an error that is not the service's.
 func codeOf(err error) string {
-	var e *tablestore.OtsError
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &e):
+	} else if e, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return e.Code
 	}
 	return err.Error()

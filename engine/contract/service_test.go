@@ -307,11 +307,9 @@ var (
 
 // refusalOf returns the service's error. For any other error, it returns a refusal whose code is the error's text.
 func refusalOf(err error) refusal {
-	var e *tablestore.OtsError
-	switch {
-	case err == nil:
+	if err == nil {
 		return accepted
-	case errors.As(err, &e):
+	} else if e, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return refusal{e.HttpStatusCode, e.Code, e.Message}
 	}
 	return refusal{code: err.Error()}

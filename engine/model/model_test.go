@@ -274,11 +274,9 @@ func (e *engine) createTable(t *testing.T) {
 
 // codeOf returns the code of a refusal, or the text of any other error.
 func codeOf(err error) string {
-	var e *tablestore.OtsError
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &e):
+	} else if e, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return e.Code
 	}
 	return err.Error()
