@@ -67,5 +67,5 @@ func refusal(s Store, err error) error {
 	case isAnswer && answer.Status == http.StatusNotImplemented:
 		return progress.Unfitf("%s has no conditional puts, which locks need; use another place: %w", s, err)
 	}
-	return fmt.Errorf("%s: %w", s, err)
+	return fmt.Errorf("%s cannot be checked: %w", s, err)
 }

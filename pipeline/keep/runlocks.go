@@ -36,7 +36,7 @@ func (o *Point) claim() (err error) {
 		}
 	}
 	if err != nil && !errors.As(err, new(*rundir.HeldError)) {
-		err = fmt.Errorf("find an unfinished run of this load: %w", err)
+		err = fmt.Errorf("begin the load: %w", err)
 	}
 	if err != nil || streams || l.Resume.LocksDir == "" {
 		return err

@@ -422,7 +422,7 @@ func (w *Writer) end(manifest []byte) error {
 		return err
 	}
 	if err := w.place.put(w.kind.manifest, manifest); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+		return fmt.Errorf("write manifest of %s: %w", w.place, err)
 	}
 	if err := w.step("manifest written"); err != nil {
 		return err

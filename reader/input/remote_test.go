@@ -543,7 +543,7 @@ func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func TestRedirectsDropCredentialsAndStayOutsideNetwork(t *testing.T) {
+func TestRedirectsDropCredentialsAndNeverEnterPrivateNetwork(t *testing.T) {
 	var target string
 	var arrived []http.Header
 	s := newSite(t, text)

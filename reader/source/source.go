@@ -200,7 +200,7 @@ type Skips interface {
 	EmptyLines() int
 }
 
-// Follows is a Parser of changes.
+// Follows is implemented by Parsers that may read changes.
 type Follows interface {
 	// Followed returns facts about the changes in the last split.
 	Followed() Followed

@@ -419,10 +419,12 @@ func (v *verifier) age(j *judge, t *target) {
 func (r *Result) balance() error {
 	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange +
 		r.WithoutKey; sum != r.Read {
-		return fmt.Errorf("the counts do not balance: %d records, but %d accounted for", r.Read, sum)
+		return fmt.Errorf("the counts of the comparison do not balance: %d records, but %d accounted for; this is a bug "+
+			"in tsimport", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {
-		return fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", r.RowsExpected, sum)
+		return fmt.Errorf("the counts of the comparison do not balance: %d rows expected, but %d compared; this is a bug "+
+			"in tsimport", r.RowsExpected, sum)
 	}
 	return nil
 }
