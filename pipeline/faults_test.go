@@ -343,7 +343,7 @@ func TestUnreadableRunsFolderIsAnError(t *testing.T) {
 	must(t, os.WriteFile(rundir.Root, nil, 0o644))
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir, cfg.Resume.Look = "", true
-	conformance.Contains(t, w.refused(cfg), "find an unfinished run", "error")
+	conformance.Contains(t, w.refused(cfg), "begin the load: ", "error")
 	_, err := os.Stat(rundir.Root)
 	conformance.True(t, !errors.Is(err, os.ErrNotExist), "the file is gone")
 }
