@@ -14,13 +14,14 @@ import (
 	"syscall"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 )
 
 // folder is a store in a folder. PutAbsent uses link(2), which the server of a network file system carries out.
 type folder struct{ path string }
 
 // errNoLinks means that a file system lacks features that PutAbsent needs.
-var errNoLinks = errors.New("its file system has no hard links, which locks need; use another folder, oss:// or s3://")
+var errNoLinks = progress.Unfitf("its file system has no hard links, which locks need; use another folder, oss:// or s3://")
 
 func (f folder) String() string          { return f.path }
 func (f folder) file(name string) string { return filepath.Join(f.path, filepath.FromSlash(name)) }

@@ -29,12 +29,20 @@ var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-secon
 // mostSessions limits the sessions that all workers of a job have with one database.
 const mostSessions = 16
 
+// refuseRunOptions refuses options about the folder of a run, which loads of a job directory do not have.
+func refuseRunOptions(isSet func(option string) bool) error {
+	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
+		if isSet(name) {
+			return usagef("--%s is for loads and jobs that this process runs; leave it out with --job-dir", name)
+		}
+	}
+	return nil
+}
+
 // planJobDirs plans a job's loads for many machines, each in its folder of the job directory, then writes the job.
 func planJobDirs(c *call, r *job.Record, place string, workers int) error {
-	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
-		if c.IsSet(name) {
-			return usagef("--%s is for jobs that this process runs; leave it out with --job-dir", name)
-		}
+	if err := refuseRunOptions(c.IsSet); err != nil {
+		return err
 	}
 	if workers < 1 || workers > 4096 {
 		return usagef("--workers %d: want 1 to 4096", workers)

@@ -222,6 +222,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			job := filepath.Join(dir, "job")
 			plan := append([]string{"load", "in.csv", "--table", strings.NewReplacer(" ", "_", ",", "").Replace(name),
 				"--create", "--pk", "id", "--job-dir", job}, c.flags...)
+			conformance.Contains(t, call(2, append(plan, "--fresh")...), "--fresh is for loads and jobs", "an option of runs")
 			text := call(0, append(plan, "--plan")...)
 			conformance.Contains(t, text, "4 workers of", "the plan of the steps")
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(job)), "no such file", "the plan has made something")
@@ -288,8 +289,8 @@ func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	}
 	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "no job directory")
 	for flags, want := range map[string]string{
-		"--fresh": "--fresh is for jobs that this process runs", "--parallel=2": "--parallel is for jobs",
-		"--run-dir=r": "--run-dir is for jobs", "--workers=0": "--workers 0: want 1 to 4096",
+		"--fresh": "--fresh is for loads and jobs that this process runs", "--parallel=2": "--parallel is for loads and jobs",
+		"--run-dir=r": "--run-dir is for loads and jobs", "--workers=0": "--workers 0: want 1 to 4096",
 	} {
 		conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir=wrong", flags), want, "%s", flags)
 	}

@@ -261,7 +261,7 @@ func newInterrupts(show *display) *interrupts {
 				cause.ExitCode = exitcode.Hangup
 			}
 			if hard.Err() != nil {
-				show.say.Line("stopped at once by a third signal (%v); to resume, give the same command again", s)
+				show.say.Line("stopped at once by another signal (%v); to resume, give the same command again", s)
 				os.Exit(cause.ExitCode) // the command has ignored its context
 			}
 			first := drain.Err() == nil

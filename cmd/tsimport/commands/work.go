@@ -183,6 +183,9 @@ func refuseInJobs(c *call) error {
 }
 
 func planJobDir(c *call, cfg *pipeline.Config) error {
+	if err := refuseRunOptions(c.given.IsSet); err != nil {
+		return err
+	}
 	if cfg.Resume.Request == nil {
 		return usagef("--job-dir: an address contains a secret, which would be stored; give keys in the environment")
 	}
