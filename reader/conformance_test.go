@@ -404,9 +404,9 @@ var claims = []claim{
 
 	{"objects in sequence (even pretty-printed)", "made/text/pretty.json", Options{}, "id; 1; 2"},
 	{"is not a valid object is rejected", "made/text/array.json", Options{}, `id,v; 1,{"b":[1,2]}; 2,; BadJSON`},
-	{"a missing comma", "made/text/no-comma.json", Options{}, "refused: at byte 12: want ',' or ']', found '{'"},
+	{"A missing comma", "made/text/no-comma.json", Options{}, "refused: at byte 12: want ',' or ']', found '{'"},
 	{"an unterminated array fails the load", "made/text/no-end.json", Options{}, "refused: the array has no end"},
-	{"The vendor's own export lines", "made/text/export.jsonl", Options{}, "…; a,1; b,x"},
+	{"The vendor's export lines", "made/text/export.jsonl", Options{}, "…; a,1; b,x"},
 	{"a member that comes twice in an object is ambiguous", "made/text/twice.jsonl", Options{}, "id; BadJSON; 3"},
 
 	{"an empty file has no header", "csv/csv-jl/test_empty_file.csv", Options{}, "refused: the file is empty"},
