@@ -131,9 +131,7 @@ func (p *place) bash(script string) *process {
 	p.t.Helper()
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = p.dir
-	cmd.Env = slices.Concat(slices.DeleteFunc(os.Environ(),
-		func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }), []string{"PATH=" + filepath.Dir(binary) + ":" +
-		os.Getenv("PATH")}, p.env)
+	cmd.Env = slices.Concat(os.Environ(), []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}, p.env)
 	return begin(p.t, cmd)
 }
 

@@ -382,8 +382,7 @@ func TestMain(m *testing.M) {
 	serve := func(w http.ResponseWriter, r *http.Request) { (*service.Load()).ServeHTTP(w, r) }
 	proxy := httptest.NewServer(http.HandlerFunc(serve))
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TABLESTORE_") ||
-			strings.HasPrefix(name, "TSIMPORT_") ||
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TABLESTORE_") || strings.HasPrefix(name, "TSIMPORT_") ||
 			strings.HasSuffix(strings.ToLower(name), "_proxy") {
 			os.Unsetenv(name)
 		}

@@ -380,15 +380,6 @@ func TestTopLevelFoldersAreFew(t *testing.T) {
 		"%d folders are at the top, more than %d: %s", len(folders), mostFolders, strings.Join(folders, " "))
 }
 
-func TestPackageNamesAreSpecific(t *testing.T) {
-	for room := range arrows {
-		switch path.Base(room) {
-		case "util", "utils", "common", "types", "helpers", "misc":
-			t.Errorf("room %s: a package is named for what it holds", room)
-		}
-	}
-}
-
 // maxFields limits the fields of a struct of the load path: a larger one is really two types. The fields of a struct
 // embedded from the same package count, except in JSON documents, which flatten it; an embedded pointer counts as one.
 const maxFields = 15

@@ -77,8 +77,9 @@ func TestFailedChecksFailTests(t *testing.T) {
 }
 
 func TestNoServiceKeepsTheServiceForTests(t *testing.T) {
-	t.Setenv("TABLESTORE_ENDPOINT", "a")
-	t.Setenv("TABLESTORE_TEST_ENDPOINT", "b")
-	NoService()
-	Equal(t, os.Getenv("TABLESTORE_ENDPOINT")+os.Getenv("TABLESTORE_TEST_ENDPOINT"), "b", "endpoints")
+	for name, want := range map[string]string{"TABLESTORE_ENDPOINT": "", "TSIMPORT_PROFILE": "", "TABLESTORE_TEST_X": "x"} {
+		t.Setenv(name, "x")
+		NoService()
+		Equal(t, os.Getenv(name), want, "%s", name)
+	}
 }

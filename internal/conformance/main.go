@@ -13,8 +13,7 @@ import (
 )
 
 // Main runs a package's tests and exits. It collects garbage less often and, unless TMPDIR is set, puts temporary
-// folders in memory if a gigabyte is free there, because a load calls fsync about fifteen times. It calls
-// NoService.
+// folders in memory if a gigabyte is free there, because a load calls fsync about fifteen times. It calls NoService.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	NoService()
@@ -30,7 +29,8 @@ func Main(m *testing.M) {
 func NoService() {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "TABLESTORE_") && !strings.HasPrefix(name, "TABLESTORE_TEST_") {
+		named := slices.Contains([]string{"TSIMPORT_ENDPOINT", "TSIMPORT_INSTANCE", "TSIMPORT_PROFILE"}, name)
+		if named || strings.HasPrefix(name, "TABLESTORE_") && !strings.HasPrefix(name, "TABLESTORE_TEST_") {
 			if err := os.Unsetenv(name); err != nil {
 				panic(err)
 			}

@@ -218,9 +218,9 @@ func TestEndlessListingsAreStopped(t *testing.T) {
 	}{
 		"three pages":    {func(n int) Page { return Page{keys(n), n < 3, fmt.Sprint(n)} }, "", 3},
 		"an empty page":  {func(n int) Page { return Page{nil, n < 3, fmt.Sprint(n)} }, "", 3},
-		"from nowhere":   {func(n int) Page { return Page{keys(n), true, ""} }, "but not where", 1},
-		"nowhere, later": {func(n int) Page { return Page{keys(n), true, []string{"a", "", ""}[n-1]} }, "but not where", 2},
-		"the same token": {func(n int) Page { return Page{keys(n), true, "a"} }, "but not where", 2},
+		"from nowhere":   {func(n int) Page { return Page{keys(n), true, ""} }, "no new continuation token", 1},
+		"nowhere, later": {func(n int) Page { return Page{keys(n), true, []string{"a", "", ""}[n-1]} }, "no new continuation token", 2},
+		"the same token": {func(n int) Page { return Page{keys(n), true, "a"} }, "no new continuation token", 2},
 		"the same page":  {func(n int) Page { return Page{keys(1), true, fmt.Sprint(n)} }, "2 of the listing repeats", 2},
 		"endless pages": {func(n int) Page { return Page{keys(n), true, fmt.Sprint(n)} }, "10000 pages with 10000 objects",
 			maxPages},

@@ -196,7 +196,7 @@ func EachPage(list func(token string) (Page, error), each func([]Object) error) 
 		case !page.More:
 			return nil
 		case page.Token == "" || page.Token == token:
-			return errors.New("the service says that its listing continues, but not where; try again")
+			return errors.New("the service says that its listing continues, but returns no new continuation token; try again")
 		case pages >= maxPages || empty >= maxEmpty || bytes > maxKeyBytes:
 			return fmt.Errorf("the listing does not end: %d pages with %d objects so far, the last %d pages without any; name "+
 				"a prefix with fewer objects", pages, keys, empty)

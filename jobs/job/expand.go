@@ -61,7 +61,7 @@ type Found struct {
 // Finder finds the inputs of a load that match a pattern.
 type Finder func(ctx context.Context, l *Single, pattern string) ([]Found, error)
 
-// NoInputError reports that no input matches a placeholder such as {table}.
+// NoInputError reports that no input is left for a placeholder such as {table}: none matches, or except leaves out all.
 type NoInputError struct{ Cause *Error }
 
 func (e *NoInputError) Error() string { return e.Cause.Error() }

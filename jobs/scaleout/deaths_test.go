@@ -67,9 +67,9 @@ func workAll(ctx context.Context, j *Job) error {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// faults calls do with processes for which the first three operations of each kind of the store fail, before or after
-// they take effect, except those that have ended earlier processes, until do succeeds. Only those that match may end no
-// process.
+// faults calls do until it succeeds, each time with a new process in which the first three operations of each kind
+// fail, before or after they take effect. An operation that has ended a process does not fail again. Only failures of
+// operations that match may are allowed to pass unreported.
 func (w *world) faults(after bool, may string, do func(p *process) error) {
 	w.t.Helper()
 	var mu sync.Mutex

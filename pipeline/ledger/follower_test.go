@@ -228,8 +228,7 @@ func TestTablesContinueToCount(t *testing.T) {
 	}
 }
 
-// TestBadInputsDetermineExitCode has, in each line, the number of bad inputs, of inputs, and of those bad in an earlier
-// night.
+// TestBadInputsDetermineExitCode has in each line the numbers of inputs bad now, of all, and of inputs bad before.
 func TestBadInputsDetermineExitCode(t *testing.T) {
 	conformance.Golden(t, "bad.golden", func(input string) string {
 		var bad, before int

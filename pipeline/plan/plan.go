@@ -514,8 +514,11 @@ func (p *planner) warn() {
 
 // warnOfRenamed warns if columns are new to a nightly load and others, which earlier nights wrote, are missing.
 func (p *planner) warnOfRenamed() {
-	of, ok := p.request.Selection.(Units)
-	if !ok || len(of.Units()) == 0 {
+	of, ok := p.request.Selection.(interface {
+		Units
+		Works() bool // whether the same command has loaded inputs into the table before
+	})
+	if !ok || !of.Works() { // the columns may be another load's
 		return
 	}
 	earlier := maps.Clone(of.Units())

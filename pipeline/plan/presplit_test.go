@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,8 @@ func TestRangesOfSortedFilesAreEven(t *testing.T) {
 		{file(t, "c.ndjson", strings.Join(lines[:half], "")), file(t, "d.ndjson", strings.Join(lines[half:], ""))}} {
 		r := ask(files...)
 		r.Target.PreSplit = 8
-		if strings.Contains(files[0], "computed") {
+		computed := strings.Contains(files[0], "computed")
+		if computed {
 			col := conformance.Try(keyexpr.ParseColumn("k=reverse(id)")).Must(t)
 			r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: col.Name}}, []keyexpr.Column{col}
 		}
@@ -73,6 +75,12 @@ func TestRangesOfSortedFilesAreEven(t *testing.T) {
 			first = string(row[0].Bytes)
 			return false
 		}))
+		for i, b := range p.Bounds {
+			at, err := strconv.Atoi(strings.Trim(string(b.Bytes), "k")) // the digits of a computed key are reversed
+			share := float64(at) / map[bool]float64{false: rows, true: 1e5}[computed]
+			conformance.True(t, err == nil && math.Abs(8*share-float64(i+1)) < 0.75, "bound %d of %s: %s", i, files[0], b.Bytes)
+		}
+		conformance.True(t, len(p.Bounds) == 7 && len(p.Warnings) == 0, "%d bounds; %q", len(p.Bounds), p.Warnings)
 		want := map[bool]string{true: "k05999", false: "k00000"}[strings.Contains(files[0], "descending")]
 		conformance.Equal(t, first, want, "the first key of %s", files[0])
 	}

@@ -271,7 +271,7 @@ func (s *store) listedAs(text string) {
 func TestTruncatedListWithoutMarkerIsAnError(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.listedAs("<IsTruncated>true</IsTruncated>")
-		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{s.at}, s.o)), nil, "but not where")
+		wantError(t, conformance.ErrorOf(Expand(t.Context(), []string{s.at}, s.o)), nil, "no new continuation token")
 	})
 }
 

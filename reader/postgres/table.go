@@ -108,7 +108,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return nil, fmt.Errorf("the user may not SELECT all columns of %s; grant that, or load the permitted ones with "+
 			"--query", t.Name)
 	case r[7] == "t":
-		return nil, fmt.Errorf("%s is a temporary table, which only one session sees", t.Name)
+		return nil, fmt.Errorf("%s is a temporary table, which only one session sees; copy its rows to a permanent one", t.Name)
 	}
 	system, err := system(ctx, conn)
 	if err != nil {

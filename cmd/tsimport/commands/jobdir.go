@@ -87,8 +87,8 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	}
 	sources := slices.ContainsFunc(l.Loads, func(l scaleout.OneLoad) bool { return l.Source != "" })
 	if sources {
-		c.say.Note("tables of a database are not read in one snapshot: each worker has its own; all workers together have "+
-			"at most %d sessions", mostSessions)
+		c.say.Note("tables of a database are not read in one snapshot: each worker has its own; all workers together "+
+			"have at most %d sessions with a database", mostSessions)
 	}
 	c.say.Line("planned in %s: %s; start on each machine, as often as you like: %s work --job-dir %s", store,
 		counted(int64(len(l.Loads)), "load"), commandName(), suggest.Arg(place))

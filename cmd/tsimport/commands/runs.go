@@ -203,10 +203,10 @@ func readRun(folder string) *runInfo {
 	}
 	if info.State == stateRunning {
 		info.ExitCode = nil
-	}
-	if info.State == stateRunning && !held(folder) {
-		info.State = stateCrashed
-		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint starts over
+		if !held(folder) {
+			info.State = stateCrashed
+			info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint starts over
+		}
 	}
 	if info.job != nil && info.job.ReplacedBy != "" {
 		info.Unfinished, info.ReplacedBy = false, info.job.ReplacedBy
@@ -236,6 +236,9 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 			}
 			if l == nil {
 				l = &runInfo{Folder: at, State: s.State, Table: s.Table(), Started: s.Started}
+				if s.ExitCode != exitcode.OK {
+					l.ExitCode = &s.ExitCode
+				}
 			}
 			info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
 			info.BadInputs += l.BadInputs

@@ -285,6 +285,7 @@ func TestTimeLeftUsesTheLastSeconds(t *testing.T) {
 func TestTimeLeftUsesTheSlowestPartition(t *testing.T) {
 	s, p := progressed(0, 1000, 1000, 1000, 900)
 	p.SlowestLeft.Store(61_000)
+	conformance.Equal(t, s.left(s.start.Add(time.Second)), "", "before a rate is known")
 	got := s.left(s.start.Add(5 * time.Second))
 	conformance.True(t, got == ", about 1m1s left", "%q, want what the slowest partition needs", got)
 }

@@ -93,8 +93,7 @@ var errorsByName = map[string]error{
 	"long":        errors.New(strings.Repeat("é\n", 300) + "\r\tb\x1b[0m\x7f end "),
 }
 
-// TestErrorsAreClassifiedAndDescribed has a status, a code and a message in each line, an error by its
-// name, or a target for New.
+// TestErrorsAreClassifiedAndDescribed has in each line an answer, the name of an error, or a target.
 func TestErrorsAreClassifiedAndDescribed(t *testing.T) {
 	names := []string{"permanent", "throttled", "unavailable", "ambiguous", "content", "fatal", "canceled", "unrecognized"}
 	conformance.Golden(t, "errors.golden", func(input string) string {

@@ -212,7 +212,7 @@ func (l *link) answer() (*http.Response, error) {
 		res, err := http.ReadResponse(l.reader, method)
 		if err != nil {
 			if err == io.ErrUnexpectedEOF || err == io.EOF {
-				err = fmt.Errorf("the connection was closed without a response: %w", err)
+				err = fmt.Errorf("the connection was closed before a complete response head: %w", err)
 			}
 			return nil, err
 		}
